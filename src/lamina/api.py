@@ -1,0 +1,129 @@
+"""The Python API: the use cases without the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lamina.app.requests import PlanRequest
+from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
+from lamina.errors import UsageError
+from lamina.planning.inputs import Flags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lamina.app.application import Application
+    from lamina.app.events import Event
+    from lamina.app.report import Report
+    from lamina.environments.pointers import Revision
+
+
+def _ignore(_event: Event) -> None:
+    """Nobody watches."""
+
+
+class Environment:
+    """An environment as recorded."""
+
+    def __init__(self, revision: Revision, checkpoints: tuple[Revision, ...], baseline: str) -> None:
+        self._revision, self._checkpoints, self._baseline = revision, checkpoints, baseline
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `lamina env show --json` prints."""
+        revision = self._revision
+        return {
+            "schema_version": 1,
+            "name": revision.environment,
+            "status": revision.status,
+            "baseline": self._baseline,
+            "revision": revision.number,
+            "pointers": {
+                str(name): {"version": pointer.version, "physical_table": pointer.physical}
+                for name, pointer in sorted(revision.pointers.items())
+            },
+            "checkpoints": [
+                {
+                    "id": checkpoint.number,
+                    "created_at": checkpoint.created_at.isoformat() if checkpoint.created_at else None,
+                }
+                for checkpoint in self._checkpoints
+            ],
+        }
+
+
+class Project:
+    """A project opened for work; use it as a context manager or call `close`."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    @classmethod
+    def open(cls, path: str | Path = ".", *, spark: SparkSession | None = None, target: str | None = None) -> Project:
+        """Read the project at `path` anew. A session handed in is used as it is and never stopped."""
+        options = OpenOptions(directory=Path(path), target=target, session=spark)
+        return cls(open_application(options, _ignore))
+
+    def plan(self, env: str | None = None, *, execution_time: str | None = None, **flags: Any) -> Report:
+        """What `build` would do; `.to_dict()` is what `--json` prints."""
+        return self._application.plan(_request("plan", env, execution_time, flags))
+
+    def build(self, env: str | None = None, *, execution_time: str | None = None, **flags: Any) -> Report:
+        """Make the environment match the project; failed models are in the report, they do not raise."""
+        return self._application.build(_request("build", env, execution_time, flags))
+
+    def run(self, env: str | None = None, *, execution_time: str | None = None, **flags: Any) -> Report:
+        """Process what has become due with the recorded code."""
+        return self._application.run(_request("run", env, execution_time, flags))
+
+    def query(self, sql: str, env: str | None = None, *, execution_time: str | None = None) -> DataFrame:
+        """A PySpark DataFrame of a query whose names mean models of the environment."""
+        frame: DataFrame = self._application.frame(sql, environment=env, now=parse_execution_time(execution_time))
+        return frame
+
+    def environment(self, name: str | None = None) -> Environment:
+        """An environment's pointers and checkpoints."""
+        revision, checkpoints = self._application.environment(name)
+        return Environment(revision, checkpoints, self._application.settings().baseline)
+
+    def close(self) -> None:
+        """Let go of Spark and state."""
+        self._application.close()
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_PACE = ("concurrency", "fail_fast")
+_LISTS = ("select", "exclude", "restate", "breaking", "non_breaking")
+
+
+def _request(command: str, env: str | None, execution_time: str | None, flags: dict[str, Any]) -> PlanRequest:
+    known = {*Flags.__dataclass_fields__, *_PACE}
+    unknown = sorted(set(flags) - known)
+    if unknown:
+        raise UsageError(
+            f"unknown keyword{'s' if len(unknown) > 1 else ''} {', '.join(f'`{name}`' for name in unknown)}",
+            hint=f"known: {', '.join(sorted(known))}",
+        )
+    values = {name: value for name, value in flags.items() if name not in _PACE}
+    for name in _LISTS:
+        if name in values:
+            values[name] = _texts(values[name])
+    return PlanRequest(
+        command=command,
+        now=parse_execution_time(execution_time),
+        environment=env,
+        flags=Flags(**values),
+        concurrency=flags.get("concurrency"),
+        is_fail_fast=bool(flags.get("fail_fast", False)),
+    )
+
+
+def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)

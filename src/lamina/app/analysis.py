@@ -1,0 +1,140 @@
+"""Having Spark look at the queries of new versions before anything is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.app.ports import AnalysisRequest, SqlQuery
+from lamina.app.records import LoadRequest
+from lamina.app.rendering import Relations
+from lamina.app.write_version import seed_rows
+from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange
+from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.ports import Engine, ProjectSource, StateStore
+    from lamina.app.rendering import MacroLoader
+    from lamina.graph.model import Column, Model
+    from lamina.graph.names import NodeName
+    from lamina.planning.steps import Plan
+
+_SOME_DAY = Interval(Instant(0), Instant(MICROS_PER_DAY))
+_TIME_TYPES = ("date", "timestamp", "timestamp_ntz", "string", "tinyint", "smallint", "int", "bigint")
+
+
+def analyse_new_versions(
+    plan: Plan, project: ProjectSource, store: StateStore, engine: Engine, load_macros: MacroLoader
+) -> dict[NodeName, LaminaError]:
+    """Every query of a version that was never built and that Spark refuses, by node.
+
+    Models without rows stand in by their columns, so a whole new project is analysed without computing anything. A
+    model whose parents' columns are unknown is left for later.
+    """
+    physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
+    heads = store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
+    head_of = {name: heads[place] for name, place in physical.items() if place in heads}
+    new = [step.node for step in plan.steps if step.has_work and step.node not in head_of]
+    assumed: dict[NodeName, tuple[Column, ...]] = {}
+    problems: dict[NodeName, LaminaError] = {}
+    for level in _levels(plan, new):
+        requests = []
+        for name in level:
+            model = plan.models[name]
+            relations = Relations(models=plan.models, heads=head_of, assumed=assumed, load_macros=load_macros)
+            try:
+                request = _request(model, relations, plan.now, project)
+            except LaminaError as error:
+                if not _has_unknown_parent(plan, name, assumed, head_of):
+                    problems[name] = error
+                continue
+            if request is not None:
+                requests.append(request)
+            elif model.columns_are_declared and model.columns:
+                assumed[name] = model.columns
+        for outcome in engine.analyse(requests) if requests else ():
+            problem = outcome.error or _time_column_problem(plan.models[outcome.node], outcome.columns or ())
+            if problem is not None:
+                problems[outcome.node] = problem
+            elif outcome.columns:
+                assumed[outcome.node] = outcome.columns
+    return problems
+
+
+def _levels(plan: Plan, names: list[NodeName]) -> list[list[NodeName]]:
+    """The nodes in portions that do not read each other; looked-through models are placed with their readers."""
+    depth: dict[NodeName, int] = {}
+    wanted = set(names)
+    for name, model in plan.models.items():
+        above = [depth[read] for read in model.reads if read in depth and read != name]
+        depth[name] = max(above, default=-1) + 1
+    levels: dict[int, list[NodeName]] = {}
+    for name in plan.models:
+        if name in wanted:
+            levels.setdefault(depth[name], []).append(name)
+    return [levels[number] for number in sorted(levels)]
+
+
+def _has_unknown_parent(
+    plan: Plan, name: NodeName, assumed: Mapping[NodeName, object], heads: Mapping[NodeName, object]
+) -> bool:
+    seen: set[NodeName] = set()
+    waiting = list(plan.models[name].reads)
+    while waiting:
+        read = waiting.pop()
+        if read in seen or read not in plan.models:
+            continue
+        seen.add(read)
+        waiting.extend(plan.models[read].reads)
+        if read not in assumed and read not in heads and not isinstance(plan.models[read].kind, Embedded):
+            return True
+    return False
+
+
+def _request(model: Model, relations: Relations, now: Instant, project: ProjectSource) -> AnalysisRequest | None:
+    interval = _SOME_DAY if isinstance(model.kind, IncrementalByTimeRange) else None
+    match model.body:
+        case SqlBody():
+            rows = SqlQuery(sql=relations.query(model, interval, now))
+            return AnalysisRequest(
+                node=model.name,
+                location=model.location,
+                rows=rows,
+                columns=model.columns if model.columns_are_declared else None,
+                settings=model.session_properties,
+            )
+        case SeedBody() as body:
+            return AnalysisRequest(
+                node=model.name,
+                location=model.location,
+                rows=seed_rows(model, body, project.seed_text(body.path)),
+                columns=model.columns if model.columns_are_declared else None,
+            )
+        case PythonBody():
+            return None
+
+
+def _time_column_problem(model: Model, columns: tuple[Column, ...]) -> LaminaError | None:
+    if not isinstance(model.kind, IncrementalByTimeRange):
+        return None
+    wanted = model.kind.time_column.name
+    found = next((column for column in columns if column.name.lower() == wanted.lower()), None)
+    if found is None:
+        names = ", ".join(f"`{column.name}`" for column in columns)
+        return AnalysisFailed(
+            f"the time column `{wanted}` of `{model.name}` is not among its output columns: {names}",
+            hint="select it in the query, or name another column in `time_column`",
+            location=model.location,
+            node=model.name,
+        )
+    if found.type is not None and not found.type.startswith(_TIME_TYPES):
+        return BadModelResult(
+            f"the time column `{wanted}` of `{model.name}` is of type `{found.type}`, which cannot be read as time",
+            hint="make it a date, timestamp, string or integer",
+            location=model.location,
+            node=model.name,
+        )
+    return None

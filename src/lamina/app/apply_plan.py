@@ -1,0 +1,350 @@
+"""Applying a plan: analyse, write, publish, point the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lamina.app.analysis import analyse_new_versions
+from lamina.app.events import Analysing, WorkPlanned
+from lamina.app.executor import Executor
+from lamina.app.leases import LeaseKeeper
+from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
+from lamina.app.records import CoverageRemoved, DefinitionRecorded, MarkIs, RunFinished, RunStarted, VersionRecorded
+from lamina.app.recover import RecoveryPorts, recover_everything
+from lamina.app.report import NodeResult, Report
+from lamina.app.write_version import WritePorts, WriteTarget
+from lamina.errors import CommitRefused, PlanOutdated
+from lamina.graph.dag import Graph, Notice
+from lamina.graph.model import SeedBody
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.ports import Clock, Emit, Engine, ProjectSettings, ProjectSource, Reach, StateStore
+    from lamina.app.records import Fact, Owner
+    from lamina.app.rendering import MacroLoader
+    from lamina.environments.pointers import Pointer, Revision, Status
+    from lamina.errors import LaminaError
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName
+    from lamina.planning.steps import Plan, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The world, as far as applying a plan needs it."""
+
+    project: ProjectSource
+    store: StateStore
+    engine: Engine
+    clock: Clock
+    emit: Emit
+    reach: Reach
+    owner: Owner
+    load_macros: MacroLoader
+    retry_pause: float = 1.0
+    """Seconds before something that failed in a way that may pass is tried again; later pauses are longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How much at once, and whether the first failure stops everything."""
+
+    concurrency: int
+    is_fail_fast: bool = False
+
+
+def settle(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> None:
+    """The start check: finish what other commands left behind. A healthy store costs one read."""
+    unsettled = ports.store.unsettled(ports.clock.now())
+    if unsettled.is_empty:
+        return
+    recovery = _recovery(ports, keeper)
+    recover_everything(recovery, ports.emit, unsettled)
+    pointer = EnvironmentPointer(recovery, ports.emit, unsuffixed)
+    environments = {revision.environment for revision in unsettled.revisions}
+    environments |= environments_of(unsettled.leases)
+    for environment in sorted(environments):
+        pointer.follow_up(environment)
+
+
+def apply_plan(
+    ports: Ports, plan: Plan, before: Revision, settings: ProjectSettings, run_id: str, pace: Pace
+) -> Report:
+    """Carry a plan out. `PlanOutdated` means nothing of this plan was decided after others changed its ground."""
+    begun = ports.clock.elapsed()
+    is_alone = ports.engine.prepare(plan.command) if _needs_engine(plan, before) else False
+    keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
+    try:
+        return _apply(ports, plan, before, settings, run_id, pace, keeper, begun)
+    finally:
+        keeper.close()
+
+
+def _needs_engine(plan: Plan, before: Revision) -> bool:
+    moved = any(
+        before.pointers.get(name) is None or before.pointers[name].physical != pointer.physical
+        for name, pointer in plan.pointers.items()
+        if pointer.physical is not None
+    )
+    gone = any(name not in plan.pointers for name in before.pointers)
+    return moved or gone or any(step.has_work for step in plan.steps)
+
+
+def _apply(
+    ports: Ports,
+    plan: Plan,
+    before: Revision,
+    settings: ProjectSettings,
+    run_id: str,
+    pace: Pace,
+    keeper: LeaseKeeper,
+    begun: float,
+) -> Report:
+    store, clock = ports.store, ports.clock
+    store.commit(
+        [
+            RunStarted(
+                run_id=run_id,
+                command=plan.command,
+                environment=plan.environment,
+                started_at=clock.now(),
+                execution_time=plan.now,
+            )
+        ]
+    )
+    results: dict[NodeName, NodeResult] = {}
+    status, environment_status, views = "failed", before.status, 0
+    try:
+        refused = _analyse(ports, plan)
+        if refused:
+            results = _refused_results(plan, refused)
+        else:
+            marks = _reopen(ports, plan)
+            results = _execute(ports, plan, marks, run_id, pace, keeper)
+            pointers = pointers_to_move(plan, plan.before, results)
+            after_status = _status_after(plan, pointers)
+            is_changed = pointers != dict(before.pointers) or after_status != before.status
+            if is_changed and (pointers or before.number):
+                pointer = EnvironmentPointer(_recovery(ports, keeper), ports.emit, settings.unsuffixed_environment)
+                views = pointer.move(
+                    before,
+                    next_revision(before, pointers, after_status, clock),
+                    plan.models,
+                    _definitions(plan, before.pointers),
+                )
+            environment_status = after_status
+            has_failed = any(result.status == "failed" for result in results.values())
+            status = "failed" if has_failed else "succeeded"
+    except PlanOutdated:
+        status = "outdated"
+        raise
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    finally:
+        store.commit([RunFinished(run_id=run_id, status=status, finished_at=clock.now())])
+    return Report(
+        plan=plan,
+        settings=settings,
+        status=status,
+        environment_status=environment_status,
+        run_id=run_id,
+        results=_with_reused(plan, results),
+        notices=(),
+        views=views,
+        seconds=round(clock.elapsed() - begun, 3),
+    )
+
+
+def _recovery(ports: Ports, keeper: LeaseKeeper) -> RecoveryPorts:
+    return RecoveryPorts(store=ports.store, engine=ports.engine, clock=ports.clock, reach=ports.reach, keeper=keeper)
+
+
+def _analyse(ports: Ports, plan: Plan) -> Mapping[NodeName, LaminaError]:
+    working = [step for step in plan.steps if step.has_work]
+    if not working or plan.command == "run":
+        return {}
+    ports.emit(Analysing(models=len(working)))
+    return analyse_new_versions(plan, ports.project, ports.store, ports.engine, ports.load_macros)
+
+
+def _refused_results(plan: Plan, refused: Mapping[NodeName, LaminaError]) -> dict[NodeName, NodeResult]:
+    results: dict[NodeName, NodeResult] = {}
+    for step in plan.steps:
+        error = refused.get(step.node)
+        if error is not None:
+            results[step.node] = NodeResult(status="failed", error=error)
+        elif step.has_work:
+            why = "skipped: queries of other models were refused before anything was written"
+            results[step.node] = NodeResult(status="skipped", explanation=why)
+    return results
+
+
+def _reopen(ports: Ports, plan: Plan) -> Mapping[PhysicalName, int]:
+    """Record that intervals which are computed again no longer count; answers the marks the plan now stands on.
+
+    All of them in one commit before the first is touched: whoever comes after a command that ended early then sees that
+    what lies below a rewritten interval is still to be done.
+    """
+    again = {
+        step.physical: step.redone for step in plan.steps if step.physical is not None and not step.redone.is_empty
+    }
+    if not again:
+        return plan.marks
+    try:
+        ports.store.commit(
+            [CoverageRemoved(physical=physical, intervals=intervals) for physical, intervals in again.items()],
+            [MarkIs(physical=physical, mark=plan.marks[physical]) for physical in again],
+        )
+    except CommitRefused as error:
+        raise PlanOutdated(
+            f"models of `{plan.environment}` were changed by another command after this plan was made: {error.message}",
+            hint="run the command again; it plans anew from what is recorded now",
+        ) from error
+    return {physical: mark + (physical in again) for physical, mark in plan.marks.items()}
+
+
+def _execute(
+    ports: Ports,
+    plan: Plan,
+    marks: Mapping[PhysicalName, int],
+    run_id: str,
+    pace: Pace,
+    keeper: LeaseKeeper,
+) -> dict[NodeName, NodeResult]:
+    working = [step for step in plan.steps if step.has_work]
+    if not working:
+        return {}
+    ports.emit(WorkPlanned(batches=sum(len(step.batches) for step in working)))
+    graph = Graph(models=plan.models)
+    physical_of = {step.node: step.physical for step in plan.steps if step.physical is not None}
+
+    def target_of(step: Step) -> WriteTarget:
+        model = plan.models[step.node]
+        physical = physical_of[step.node]
+        return WriteTarget(
+            graph=graph,
+            model=model,
+            version=plan.versions[step.node].version,
+            physical=physical,
+            physical_of=physical_of,
+            execution=plan.now,
+            run_id=run_id,
+            mark=marks.get(physical, 0),
+            recorded=_recorded(ports, plan, step),
+            seed_text=ports.project.seed_text(model.body.path) if isinstance(model.body, SeedBody) else None,
+        )
+
+    executor = Executor(
+        plan,
+        WritePorts(
+            store=ports.store,
+            engine=ports.engine,
+            clock=ports.clock,
+            reach=ports.reach,
+            keeper=keeper,
+            load_macros=ports.load_macros,
+            retry_pause=ports.retry_pause,
+        ),
+        target_of,
+        ports.emit,
+        concurrency=pace.concurrency,
+        is_fail_fast=pace.is_fail_fast,
+    )
+    results = executor.run()
+    failed = [result.error for result in results.values() if result.error is not None]
+    outdated = [error for error in failed if isinstance(error, PlanOutdated)]
+    if outdated and len(outdated) == len(failed):
+        raise outdated[0]
+    return results
+
+
+def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
+    version, model = plan.versions[step.node], plan.models[step.node]
+    if step.physical is None:
+        return ()
+    return (
+        DefinitionRecorded(definition_id=version.definition_id, model=model),
+        VersionRecorded(
+            physical=step.physical,
+            node=step.node,
+            version=version.version,
+            incarnation=1,
+            definition_id=version.definition_id,
+            kind=model.kind.name,
+            fingerprint=version.fingerprint,
+            recorded_at=ports.clock.now(),
+        ),
+    )
+
+
+def _definitions(plan: Plan, before: Mapping[NodeName, Pointer]) -> tuple[Fact, ...]:
+    """The definitions that the new revision's pointers run by and that the one before did not."""
+    known = {pointer.definition_id for pointer in before.values()}
+    return tuple(
+        DefinitionRecorded(definition_id=version.definition_id, model=plan.models[name])
+        for name, version in plan.versions.items()
+        if name in plan.pointers
+        and plan.pointers[name].definition_id == version.definition_id
+        and version.definition_id not in known
+    )
+
+
+def pointers_to_move(
+    plan: Plan, before: Mapping[NodeName, Pointer], results: Mapping[NodeName, NodeResult]
+) -> dict[NodeName, Pointer]:
+    """The pointers an environment shows after a run, failures considered.
+
+    A node moves to its new version only together with every changed node above it, and not while a changed node below
+    it that readers already had failed to follow: readers never see half of a change.
+    """
+    wanted = {name for name, pointer in plan.pointers.items() if before.get(name) != pointer}
+    gone = {name for name in before if name not in plan.pointers}
+    ok = {
+        name
+        for name in wanted
+        if name not in results or results[name].is_same or results[name].status in {"succeeded", "reused"}
+    }
+    graph = Graph(models=plan.models)
+    children = graph.children()
+    new_versions = {
+        name for name in wanted if before.get(name) is None or before[name].version != plan.pointers[name].version
+    }
+    moving = set(ok)
+    while True:
+        held = {
+            name
+            for name in moving
+            if any(parent in new_versions and parent not in moving for parent in graph.parents(name))
+            or any(
+                child in new_versions and child in before and child not in moving
+                for child in children.get(name, ())
+                if name in before
+            )
+        }
+        if not held:
+            break
+        moving -= held
+    after = {name: pointer for name, pointer in before.items() if name not in gone or moving != wanted}
+    for name in moving:
+        after[name] = plan.pointers[name]
+    return after
+
+
+def _status_after(plan: Plan, pointers: Mapping[NodeName, Pointer]) -> Status:
+    is_complete = dict(pointers) == dict(plan.pointers)
+    return plan.final_status if is_complete else "active"
+
+
+def _with_reused(plan: Plan, results: dict[NodeName, NodeResult]) -> dict[NodeName, NodeResult]:
+    for step in plan.steps:
+        if step.action == "reuse" and step.node not in results:
+            results[step.node] = NodeResult(status="reused")
+    return results
+
+
+def with_notice(report: Report, notice: Notice) -> Report:
+    """The report with one more warning."""
+    return replace(report, notices=(*report.notices, notice))

@@ -1,0 +1,129 @@
+"""Progress as values: what happened, for whoever wants to draw it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from lamina.errors import LaminaError
+    from lamina.graph.names import NodeName
+    from lamina.timeline.interval import Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkStarting:
+    """Spark is being started; `detail` says how."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkStarted:
+    """Spark answers."""
+
+    version: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The command waits for another one."""
+
+    what: str
+    holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysing:
+    """Spark analyses the queries of stale models before anything is written."""
+
+    models: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovering:
+    """Work that another command left unfinished is brought to an end."""
+
+    resource: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPlanned:
+    """How many batches are about to run."""
+
+    batches: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchStarted:
+    """A batch began."""
+
+    node: NodeName
+    index: int
+    total: int
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFinished:
+    """A batch is published and recorded."""
+
+    node: NodeName
+    index: int
+    total: int
+    interval: Interval | None
+    rows: int | None
+    seconds: float
+    statements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRetried:
+    """A batch failed in a way that may pass and is tried again."""
+
+    node: NodeName
+    index: int
+    attempt: int
+    error: LaminaError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailed:
+    """A node failed; its descendants are skipped."""
+
+    node: NodeName
+    error: LaminaError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSkipped:
+    """A node was not touched, and why."""
+
+    node: NodeName
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewsChanged:
+    """The environment's views show the new versions."""
+
+    environment: str
+    views: int
+
+
+Event: TypeAlias = (
+    SparkStarting
+    | SparkStarted
+    | Waiting
+    | Analysing
+    | Recovering
+    | WorkPlanned
+    | BatchStarted
+    | BatchFinished
+    | BatchRetried
+    | NodeFailed
+    | NodeSkipped
+    | ViewsChanged
+)

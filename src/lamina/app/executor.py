@@ -1,0 +1,278 @@
+"""Running the batches of a plan: parents first, unrelated branches side by side, failures kept to their descendants."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
+from lamina.app.report import NodeResult
+from lamina.app.write_version import PAUSE_GROWTH, TRIES, VersionWriter
+from lamina.errors import BatchFailed, Cancelled, LaminaError
+from lamina.graph.kinds import View, has_intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lamina.app.ports import Emit
+    from lamina.app.write_version import BatchOutcome, WritePorts, WriteTarget
+    from lamina.graph.names import NodeName
+    from lamina.planning.steps import Batch, Plan, Step
+
+_STOPPED = "the command was stopped before it was finished"
+
+
+@dataclass(slots=True)
+class _Progress:
+    """A node while its batches run."""
+
+    step: Step
+    waiting: list[Batch]
+    running: int = 0
+    finished: int = 0
+    rows: int | None = None
+    statements: int = 0
+    null_times: int = 0
+    begun: float | None = None
+    writer: VersionWriter | None = None
+    error: LaminaError | None = None
+    skipped: str | None = None
+    is_same: bool = False
+    """Nothing had to be done after all: the models it reads came out the same."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_over(self) -> bool:
+        return self.running == 0 and (not self.waiting or self.is_stopped)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.error is not None or self.skipped is not None or self.is_same
+
+
+class Executor:
+    """Performs a plan's steps through the ports; every finished batch is recorded at once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        ports: WritePorts,
+        target_of: Callable[[Step], WriteTarget],
+        emit: Emit,
+        *,
+        concurrency: int,
+        is_fail_fast: bool,
+    ) -> None:
+        self._plan, self._ports, self._target_of, self._emit = plan, ports, target_of, emit
+        self._concurrency, self._is_fail_fast = max(1, concurrency), is_fail_fast
+        self._results: dict[NodeName, NodeResult] = {}
+        self._progress = {step.node: _Progress(step, list(step.batches)) for step in plan.steps if step.has_work}
+        self._is_stopping = threading.Event()
+        self._fatal: BaseException | None = None
+
+    def run(self) -> dict[NodeName, NodeResult]:
+        """Run everything that can run; results of nodes with work only.
+
+        An interrupt cancels Spark's jobs, lets decided publishes finish and is raised again.
+        """
+        running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]] = {}
+        with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="lamina-batch") as pool:
+            try:
+                while True:
+                    self._start_ready(pool, running)
+                    if not running:
+                        break
+                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        self._collect(future, *running.pop(future))
+            except BaseException as error:
+                self._is_stopping.set()
+                self._ports.keeper.give_up_waiting()
+                self._ports.engine.cancel()
+                self._drain(running)
+                self._close_nodes()
+                if isinstance(error, KeyboardInterrupt):
+                    self._fatal = error
+                else:
+                    raise
+        if self._fatal is not None:
+            raise self._fatal
+        return self._results
+
+    @property
+    def results(self) -> dict[NodeName, NodeResult]:
+        """What is known so far, also after an interrupt."""
+        return self._results
+
+    def _drain(self, running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]]) -> None:
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                self._collect(future, *running.pop(future))
+
+    def _close_nodes(self) -> None:
+        for progress in self._progress.values():
+            if progress.step.node not in self._results:
+                if progress.error is None and progress.waiting:
+                    progress.skipped = _STOPPED
+                self._finish(progress)
+
+    def _start_ready(
+        self, pool: ThreadPoolExecutor, running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]]
+    ) -> None:
+        for progress in self._progress.values():
+            if progress.step.node in self._results:
+                continue
+            if progress.begun is None and not self._settle_parents(progress):
+                continue
+            if self._is_stopping.is_set() and progress.waiting and not progress.is_stopped:
+                progress.skipped = _STOPPED
+            limit = progress.step.batch_concurrency
+            while (
+                len(running) < self._concurrency
+                and progress.waiting
+                and progress.running < limit
+                and not progress.is_stopped
+            ):
+                if progress.begun is None:
+                    progress.begun = self._ports.clock.elapsed()
+                batch = progress.waiting.pop(0)
+                progress.running += 1
+                running[pool.submit(self._batch, progress, batch)] = (progress, batch)
+            if progress.is_over:
+                self._finish(progress)
+
+    def _settle_parents(self, progress: _Progress) -> bool:
+        """Whether the node may start; a failed parent or a stop settles it as skipped."""
+        parents = [self._progress[name] for name in self._relevant_parents(progress.step.node)]
+        failed = next((parent for parent in parents if parent.error or parent.skipped), None)
+        if failed is not None and failed.step.node in self._results:
+            why = (
+                f"`{failed.step.node}` above it failed"
+                if failed.error
+                else f"`{failed.step.node}` above it was skipped"
+            )
+            progress.skipped = why
+            self._emit(NodeSkipped(node=progress.step.node, why=why))
+            self._finish(progress)
+            return False
+        if self._is_stopping.is_set():
+            progress.skipped = "the command was stopped before it was begun"
+            self._finish(progress)
+            return False
+        return all(parent.step.node in self._results for parent in parents)
+
+    def _relevant_parents(self, name: NodeName) -> list[NodeName]:
+        """Nodes with work that `name` reads, looked through nodes without work."""
+        found: list[NodeName] = []
+        seen: set[NodeName] = set()
+        waiting = [read for read in self._plan.models[name].reads if read != name]
+        while waiting:
+            read = waiting.pop()
+            if read in seen or read not in self._plan.models:
+                continue
+            seen.add(read)
+            if read in self._progress:
+                found.append(read)
+            else:
+                waiting.extend(self._plan.models[read].reads)
+        return found
+
+    def _batch(self, progress: _Progress, batch: Batch) -> BatchOutcome | None:
+        """One batch with its retries, in a worker thread; `None` when there was nothing to do after all."""
+        step = progress.step
+        with progress.lock:
+            if progress.writer is None:
+                progress.writer = VersionWriter(self._ports, self._target_of(step))
+                progress.is_same = self._came_out_the_same(progress)
+        writer = progress.writer
+        if progress.is_same:
+            return None
+        total = len(step.batches)
+        self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.interval))
+        begun = self._ports.clock.elapsed()
+        pause = self._ports.retry_pause
+        for attempt in range(1, TRIES + 1):
+            try:
+                outcome = writer.write(batch)
+                break
+            except LaminaError as error:
+                if not error.is_retryable or attempt == TRIES or self._is_stopping.wait(pause):
+                    raise
+                self._emit(BatchRetried(node=step.node, index=batch.index, attempt=attempt, error=error))
+                pause *= PAUSE_GROWTH
+        self._emit(
+            BatchFinished(
+                node=step.node,
+                index=batch.index,
+                total=total,
+                interval=batch.interval,
+                rows=outcome.rows,
+                seconds=self._ports.clock.elapsed() - begun,
+                statements=outcome.statements,
+            )
+        )
+        return outcome
+
+    def _came_out_the_same(self, progress: _Progress) -> bool:
+        model = self._plan.models[progress.step.node]
+        if progress.step.reason != "upstream_changed" or has_intervals(model.kind) or isinstance(model.kind, View):
+            return False
+        return progress.writer is not None and progress.writer.is_up_to_date()
+
+    def _collect(self, future: Future[BatchOutcome | None], progress: _Progress, batch: Batch) -> None:
+        progress.running -= 1
+        try:
+            outcome = future.result()
+        except LaminaError as error:
+            self._fail(progress, batch, error)
+        except Exception as error:  # noqa: BLE001  # a defect of ours must still leave the other nodes recorded
+            self._fail(progress, batch, BatchFailed(f"unexpected {type(error).__name__}: {error}"))
+        else:
+            if outcome is not None:
+                progress.finished += 1
+                progress.statements += outcome.statements
+                progress.null_times += outcome.null_times
+                if outcome.rows is not None:
+                    progress.rows = (progress.rows or 0) + outcome.rows
+        if progress.is_over:
+            self._finish(progress)
+
+    def _fail(self, progress: _Progress, batch: Batch, error: LaminaError) -> None:
+        model = self._plan.models[progress.step.node]
+        error.node = error.node or str(progress.step.node)
+        error.location = error.location or model.location
+        if error.interval is None and batch.interval is not None:
+            error.interval = batch.interval.to_pair()
+        if progress.error is None:
+            progress.error = error
+            if not isinstance(error, Cancelled):
+                self._emit(NodeFailed(node=progress.step.node, error=error))
+        if self._is_fail_fast:
+            self._is_stopping.set()
+
+    def _finish(self, progress: _Progress) -> None:
+        name = progress.step.node
+        if name in self._results:
+            return
+        if progress.writer is not None:
+            try:
+                progress.writer.release()
+            except LaminaError as error:
+                progress.error = progress.error or error
+            progress.writer = None
+        seconds = self._ports.clock.elapsed() - progress.begun if progress.begun is not None else None
+        status = "failed" if progress.error else "skipped" if progress.skipped or progress.is_same else "succeeded"
+        why = "the models it reads came out the same" if progress.is_same else progress.skipped
+        self._results[name] = NodeResult(
+            status=status,  # type: ignore[arg-type]  # one of the three literals above
+            rows=progress.rows,
+            seconds=round(seconds, 3) if seconds is not None else None,
+            batches=progress.finished,
+            statements=progress.statements,
+            error=progress.error,
+            explanation=f"skipped: {why}" if why else None,
+            is_same=progress.is_same,
+        )

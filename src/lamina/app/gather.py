@@ -1,0 +1,168 @@
+"""Reading everything a plan is made from, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lamina.app.records import LoadRequest
+from lamina.environments.pointers import Revision
+from lamina.errors import PlanError, UnknownEnvironment
+from lamina.graph.dag import Graph, in_dependency_order
+from lamina.graph.model import Source
+from lamina.identity.fingerprint import has_object, version_of, versions_of
+from lamina.identity.naming import physical_name
+from lamina.identity.version import NodeVersion
+from lamina.planning.inputs import PlanInputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.ports import ProjectSettings, ProjectSource, StateStore
+    from lamina.app.records import Loaded
+    from lamina.app.requests import PlanRequest
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName
+    from lamina.identity.version import Fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """The inputs of a plan and the settings they were read with."""
+
+    inputs: PlanInputs
+    settings: ProjectSettings
+
+
+def environment_name(request_name: str | None, settings: ProjectSettings) -> str:
+    """The environment a command is about."""
+    return (request_name or settings.baseline).lower()
+
+
+def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> Gathered:
+    """Project, environment, baseline and facts; `run` takes definitions from state instead of files."""
+    settings = project.settings()
+    name = environment_name(request.environment, settings)
+    if request.command == "run":
+        return _gather_recorded(settings, store, request, name)
+    graph = project.graph(request.now)
+    versions = versions_of(graph)
+    loaded = store.load(
+        LoadRequest(
+            environments=tuple({name, settings.baseline}),
+            versions=tuple((version.node, version.version) for version in versions.values()),
+        )
+    )
+    environment = loaded.revisions.get(name) or Revision(environment=name)
+    baseline = loaded.revisions.get(settings.baseline) or Revision(environment=settings.baseline)
+    before = baseline.pointers if environment.number == 0 else environment.pointers
+    changed = [
+        pointer.definition_id
+        for node, pointer in before.items()
+        if node not in versions or pointer.definition_id != versions[node].definition_id
+    ]
+    definitions = store.load(LoadRequest(definitions=tuple(sorted(set(changed))), facts_of_pointers=False)).definitions
+    previous = {
+        node: definitions[pointer.definition_id]
+        for node, pointer in before.items()
+        if pointer.definition_id in definitions
+    }
+    inputs = PlanInputs(
+        command=request.command,
+        graph=graph,
+        versions=versions,
+        environment=environment,
+        baseline=baseline,
+        baseline_name=settings.baseline,
+        facts=loaded.facts,
+        physical=physical_names(graph, versions, loaded),
+        now=request.now,
+        default_start=settings.default_start,
+        flags=request.flags,
+        previous=previous,
+        previous_fingerprints={node: local_fingerprint(model) for node, model in previous.items()},
+    )
+    return Gathered(inputs=inputs, settings=settings)
+
+
+def local_fingerprint(model: Model) -> Fingerprint:
+    """The hashes of a recorded definition by itself: enough to say what about it changed."""
+    return version_of(model, {}).fingerprint
+
+
+def physical_names(
+    graph: Graph, versions: Mapping[NodeName, NodeVersion], loaded: Loaded
+) -> dict[NodeName, PhysicalName]:
+    """Where every node's version lives: under the newest name it was given, or the one it would get."""
+    known: dict[tuple[NodeName, str], PhysicalName] = {}
+    for physical, facts in loaded.facts.items():
+        known[facts.node, facts.version] = physical
+    return {
+        name: known.get((name, versions[name].version)) or physical_name(name, versions[name].version)
+        for name, model in graph.models.items()
+        if has_object(model)
+    }
+
+
+def recorded_graph(revision: Revision, definitions: Mapping[str, Model]) -> Graph:
+    """The graph an environment runs by, from recorded definitions."""
+    models = {
+        name: definitions[pointer.definition_id]
+        for name, pointer in revision.pointers.items()
+        if pointer.definition_id in definitions
+    }
+    if len(models) < len(revision.pointers):
+        lacking = sorted(set(revision.pointers) - set(models))
+        raise PlanError(
+            f"the recorded definition of {', '.join(f'`{name}`' for name in lacking)} is missing from state",
+            hint=f"`lamina build {revision.environment}` records it again",
+        )
+    sources = {read: Source(name=read) for model in models.values() for read in model.reads if read not in models}
+    return Graph(models=in_dependency_order(models), sources=sources)
+
+
+def load_recorded(store: StateStore, settings: ProjectSettings, name: str) -> tuple[Revision, Revision, Loaded, Graph]:
+    """An environment, its baseline, all facts, and the graph of recorded definitions."""
+    loaded = store.load(LoadRequest(environments=tuple({name, settings.baseline}), definitions_of_pointers=True))
+    environment = loaded.revisions.get(name) or Revision(environment=name)
+    baseline = loaded.revisions.get(settings.baseline) or Revision(environment=settings.baseline)
+    if environment.number == 0 or not environment.pointers:
+        raise UnknownEnvironment(
+            f"environment `{name}` does not exist yet",
+            hint=f"`lamina build {name}` creates it; `lamina env list` shows what there is",
+        )
+    return environment, baseline, loaded, recorded_graph(environment, loaded.definitions)
+
+
+def _gather_recorded(settings: ProjectSettings, store: StateStore, request: PlanRequest, name: str) -> Gathered:
+    environment, baseline, loaded, graph = load_recorded(store, settings, name)
+    versions = {
+        node: NodeVersion(
+            node=node,
+            version=pointer.version,
+            fingerprint=(
+                loaded.facts[pointer.physical].fingerprint
+                if pointer.physical is not None and pointer.physical in loaded.facts
+                else local_fingerprint(graph.models[node])
+            ),
+            definition_id=pointer.definition_id,
+        )
+        for node, pointer in environment.pointers.items()
+    }
+    inputs = PlanInputs(
+        command=request.command,
+        graph=graph,
+        versions=versions,
+        environment=environment,
+        baseline=baseline,
+        baseline_name=settings.baseline,
+        facts=loaded.facts,
+        physical={
+            node: pointer.physical for node, pointer in environment.pointers.items() if pointer.physical is not None
+        },
+        now=request.now,
+        default_start=settings.default_start,
+        flags=request.flags,
+    )
+    return Gathered(inputs=inputs, settings=settings)

@@ -1,0 +1,197 @@
+"""Moving an environment's pointers: decided in state first, views follow, anyone may finish it.
+
+The steps are those of `docs/concepts/write-protocol.md`, section 5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.app.events import Recovering, ViewsChanged
+from lamina.app.ports import HideView, ShowView
+from lamina.app.records import (
+    LeaseIsCurrent,
+    LoadRequest,
+    RevisionFollowed,
+    RevisionIs,
+    RevisionWritten,
+    environment_resource,
+)
+from lamina.app.recover import close_lost, require_live
+from lamina.environments.pointers import Revision
+from lamina.errors import CommitRefused, LeaseHeld, LeaseLost, PlanOutdated
+from lamina.identity.naming import logical_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lamina.app.ports import Clock, Emit
+    from lamina.app.records import Fact, Lease, LeaseGrant
+    from lamina.app.recover import RecoveryPorts
+    from lamina.environments.pointers import Pointer
+    from lamina.graph.names import NodeName
+
+
+def view_changes(
+    environment: str,
+    unsuffixed: str,
+    before: Mapping[NodeName, Pointer],
+    after: Mapping[NodeName, Pointer],
+    order: Iterable[NodeName],
+) -> tuple[ShowView | HideView, ...]:
+    """The views that differ between two sets of pointers: in the given order, then by name, vanished ones last."""
+    shown = [
+        ShowView(logical=logical_name(name, environment, unsuffixed), physical=physical)
+        for name in dict.fromkeys((*order, *sorted(after)))
+        if name in after
+        and (physical := after[name].physical) is not None
+        and (name not in before or before[name].physical != physical)
+    ]
+    hidden = [
+        HideView(logical=logical_name(name, environment, unsuffixed))
+        for name in sorted(before)
+        if before[name].physical is not None and (name not in after or after[name].physical is None)
+    ]
+    return (*shown, *hidden)
+
+
+def environments_of(leases: Iterable[Lease]) -> set[str]:
+    """The environments that leases are about."""
+    parts = (lease.resource.partition(":") for lease in leases)
+    return {name for sort, _, name in parts if sort == "environment"}
+
+
+class EnvironmentPointer:
+    """Moves pointers of one environment under its lease."""
+
+    def __init__(self, ports: RecoveryPorts, emit: Emit, unsuffixed: str) -> None:
+        self._ports, self._emit, self._unsuffixed = ports, emit, unsuffixed
+
+    def move(
+        self, before: Revision, after: Revision, order: Iterable[NodeName], recorded: tuple[Fact, ...] = ()
+    ) -> int:
+        """Write the next revision and let the views follow; answers how many views changed.
+
+        `before` must still be the newest revision, else `PlanOutdated`. Where views may differ from `before`, because
+        it was not followed or a lease was lost, all of them are compared with what the catalog shows.
+        """
+        ports = self._ports
+        grant = ports.keeper.take(environment_resource(after.environment))
+        ports.reach("promote.taken")
+        try:
+            with ports.keeper.holding(grant) as token:
+                self._decide(before, after, recorded, token)
+                is_certain = before.is_followed and not grant.lost
+                changes = (
+                    self._between(before.pointers, after, order) if is_certain else self._all(after, order, before)
+                )
+                changed = self._follow(grant, after, changes)
+                if grant.lost:
+                    close_lost(ports, grant, None)
+        except LeaseLost:
+            self._lose(after.environment, grant.lease)
+            raise
+        if changed:
+            self._emit(ViewsChanged(environment=after.environment, views=changed))
+        return changed
+
+    def _decide(self, before: Revision, after: Revision, recorded: tuple[Fact, ...], token: LeaseIsCurrent) -> None:
+        try:
+            self._ports.store.commit(
+                [*recorded, RevisionWritten(revision=after)],
+                [token, RevisionIs(environment=after.environment, number=before.number)],
+            )
+        except LeaseLost:
+            raise
+        except CommitRefused as error:
+            raise PlanOutdated(
+                f"environment `{after.environment}` was changed by another command after this plan was made",
+                hint="run the command again; it plans anew from what is recorded now",
+            ) from error
+        self._ports.reach("promote.pointer")
+
+    def follow_up(self, environment: str) -> None:
+        """Finish a revision whose views were not all set, or were set late, when its command ended."""
+        try:
+            grant = self._ports.keeper.take_now(environment_resource(environment))
+        except LeaseHeld:
+            return
+        try:
+            with self._ports.keeper.holding(grant):
+                self._set_right(environment, grant, None)
+        except LeaseLost:
+            self._lose(environment, grant.lease)
+
+    def _set_right(self, environment: str, grant: LeaseGrant, own: Lease | None) -> None:
+        request = LoadRequest(environments=(environment,), facts_of_pointers=False)
+        newest = self._ports.store.load(request).revisions[environment]
+        if not newest.is_followed or (grant.lost and newest.number):
+            self._emit(Recovering(resource=environment, detail="its views are set to the recorded pointers"))
+            self._follow(grant, newest, self._all(newest, ()))
+        if grant.lost:
+            close_lost(self._ports, grant, own)
+
+    def _lose(self, environment: str, lost: Lease) -> None:
+        """Take the lost lease like anyone would and set right what late statements under it may have changed."""
+        self._ports.reach("lose.refused")
+        try:
+            grant = self._ports.keeper.take_now(lost.resource)
+        except LeaseHeld:
+            return
+        with self._ports.keeper.holding(grant):
+            self._ports.reach("lose.taken")
+            self._set_right(environment, grant, lost)
+            self._ports.reach("lose.view_set")
+
+    def _between(
+        self, before: Mapping[NodeName, Pointer], after: Revision, order: Iterable[NodeName]
+    ) -> tuple[ShowView | HideView, ...]:
+        return view_changes(after.environment, self._unsuffixed, before, after.pointers, order)
+
+    def _all(
+        self, revision: Revision, order: Iterable[NodeName], before: Revision | None = None
+    ) -> tuple[ShowView | HideView, ...]:
+        """Every view of the environment as it must be, those of nodes it had in earlier revisions included.
+
+        Earlier revisions are the checkpoints, those that were never followed, and `before`.
+        """
+        environment = revision.environment
+        request = LoadRequest(checkpoints_of=(environment,), facts_of_pointers=False)
+        checkpoints = self._ports.store.load(request).checkpoints.get(environment, ())
+        behind = self._ports.store.unsettled(self._ports.clock.now()).revisions
+        known = [*checkpoints, *(other for other in behind if other.environment == environment)]
+        if before is not None:
+            known.append(before)
+        earlier: dict[NodeName, Pointer] = {}
+        for one in known:
+            earlier |= {name: pointer for name, pointer in one.pointers.items() if name not in revision.pointers}
+        return self._between(earlier, revision, order)
+
+    def _follow(self, grant: LeaseGrant, revision: Revision, changes: tuple[ShowView | HideView, ...]) -> int:
+        ports = self._ports
+        half = (len(changes) + 1) // 2
+        changed = 0
+        for part in (changes[:half], changes[half:]):
+            if part:
+                require_live(ports.keeper, grant.lease)
+                changed += ports.engine.show(part)
+                ports.reach("promote.between_views")
+        ports.reach("promote.views")
+        ports.store.commit(
+            [RevisionFollowed(environment=revision.environment, number=revision.number)],
+            [LeaseIsCurrent(resource=grant.lease.resource, token=grant.lease.token)],
+        )
+        ports.reach("promote.followed")
+        return changed
+
+
+def next_revision(before: Revision, pointers: Mapping[NodeName, Pointer], status: str, clock: Clock) -> Revision:
+    """The revision after `before` with other pointers."""
+    return Revision(
+        environment=before.environment,
+        number=before.number + 1,
+        status=status,  # type: ignore[arg-type]  # statuses come from planning
+        pointers=pointers,
+        created_at=clock.now(),
+        is_followed=False,
+    )

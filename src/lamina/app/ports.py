@@ -1,0 +1,344 @@
+"""What the use cases need from the world. Each docstring is a contract: it can be implemented from it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lamina.app.events import Event
+    from lamina.app.records import (
+        Fact,
+        Head,
+        HistoryEntry,
+        Lease,
+        LeaseGrant,
+        Loaded,
+        LoadRequest,
+        Owner,
+        PartitionKey,
+        Publish,
+        Requirement,
+        TableShape,
+        Unsettled,
+    )
+    from lamina.errors import LaminaError, Location
+    from lamina.graph.dag import Graph
+    from lamina.graph.kinds import CsvSettings, Setting, TimeColumn
+    from lamina.graph.model import Column, PythonBody, VariableValue
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import LogicalName, PhysicalName
+    from lamina.timeline.interval import Instant, Interval
+
+
+class StateStore(Protocol):
+    """A log of facts with atomic, conditional commits.
+
+    Every method may raise `StateError`; one that lost the connection while committing raises `NoAnswer`. Instances may
+    be used from several threads at once.
+    """
+
+    @property
+    def store_id(self) -> str:
+        """Eight hex digits made when the store was created; names of folders carry it. Asking may create the store."""
+        ...
+
+    def unsettled(self, now: Instant) -> Unsettled:
+        """Leases lost or expired and not closed, unfinished attempts, revisions not followed: one cheap read."""
+        ...
+
+    def load(self, request: LoadRequest) -> Loaded:
+        """Read facts in one consistent snapshot. Cost follows what is asked for, not the length of history."""
+        ...
+
+    def allocate(self, count: int) -> int:
+        """Reserve `count` attempt numbers and return the first; no number is ever given twice."""
+        ...
+
+    def take(self, resource: str, owner: Owner, *, now: Instant, seconds: float, is_alone: bool) -> LeaseGrant:
+        """Take a lease: token is one above the last. A lease held and not expired raises `LeaseHeld` naming its owner.
+
+        An expired one becomes `lost`. With `is_alone` (the caller holds proof that no other process lives) a held
+        lease is taken at once and becomes `closed`.
+        """
+        ...
+
+    def renew(self, leases: Sequence[Lease], *, now: Instant, seconds: float) -> None:
+        """Move the expiry of held leases; `LeaseLost` when one is no longer held under its token."""
+        ...
+
+    def commit(self, facts: Sequence[Fact], requires: Sequence[Requirement] = ()) -> None:
+        """Write all facts if everything required is true, else nothing (`CommitRefused`, `LeaseLost` for a token).
+
+        `DefinitionRecorded` and `VersionRecorded` of something known are no change. `AttemptOpened` also removes its
+        interval from the covered ones. `AttemptDone` adds it (or marks the whole build), with the attempt's reads and
+        execution time. `AttemptDecided` moves the head and the manifest. Each of them, and `CoverageRemoved`, moves the
+        version's mark by one, but opening and aborting an attempt without an interval do not.
+        """
+        ...
+
+    def history(self, *, run_id: str | None = None, limit: int = 20) -> tuple[HistoryEntry, ...]:
+        """Runs, newest first, batches in the order they finished."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; safe to call twice."""
+        ...
+
+
+# --- what the engine is asked to do ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlQuery:
+    """A query in Spark SQL with all names and values filled in, and the statements around it."""
+
+    sql: str
+    pre_statements: tuple[str, ...] = ()
+    post_statements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonQuery:
+    """A Python model to call; `tables` maps names the code may use to Spark SQL relations."""
+
+    body: PythonBody
+    tables: Mapping[str, str]
+    start: Instant | None
+    end: Instant | None
+    execution_time: Instant
+    variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedRows:
+    """CSV text to load."""
+
+    text: str
+    settings: CsvSettings
+    file: str
+
+
+RowSource: TypeAlias = SqlQuery | PythonQuery | SeedRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What is published now and will be replaced in part: the head and its manifest."""
+
+    head: Head
+    manifest: Mapping[PartitionKey, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """One batch to write aside.
+
+    `columns` are declared columns (cast and checked) or `None`; `comments` go to the table. `partitioned_by` holds
+    Spark SQL expressions. With an `interval`, only rows whose time column lies in it are written, rows of the base
+    that lie outside it survive, and rows of the base inside it do not.
+    """
+
+    node: NodeName
+    location: Location
+    attempt: int
+    physical: PhysicalName
+    folder: str
+    rows: RowSource
+    columns: tuple[Column, ...] | None
+    comments: Mapping[str, str]
+    partitioned_by: tuple[str, ...]
+    interval: Interval | None = None
+    time_column: TimeColumn | None = None
+    base: Base | None = None
+    settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    storage_format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What lies in the folder: partitions to set, partitions of the base that are gone, and figures.
+
+    `folders` are relative like the request's folder. `removed` never overlaps `folders`.
+    """
+
+    rows: int
+    shape: TableShape
+    folders: Mapping[PartitionKey, str]
+    removed: tuple[PartitionKey, ...] = ()
+    statements: int = 1
+    null_times: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationRequest:
+    """A generation table over the whole manifest, made before it is decided."""
+
+    physical: PhysicalName
+    generation: str
+    shape: TableShape
+    manifest: Mapping[PartitionKey, str]
+    folder: str
+    properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    storage_format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisRequest:
+    """Rows to analyse without reading data: a query, or a seed whose columns are wanted."""
+
+    node: NodeName
+    location: Location
+    rows: SqlQuery | SeedRows
+    columns: tuple[Column, ...] | None = None
+    """Declared columns: what the rows must fit, and what the outcome shows."""
+    settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisOutcome:
+    """The columns a query would give, or why it cannot run."""
+
+    node: NodeName
+    columns: tuple[Column, ...] | None = None
+    error: LaminaError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowView:
+    """An environment's view over a version."""
+
+    logical: LogicalName
+    physical: PhysicalName
+    comment: str | None = None
+    properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HideView:
+    """An environment's view that goes away."""
+
+    logical: LogicalName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryResult:
+    """Rows as plain values: timestamps ISO text in UTC, decimals text, nested values as lists and mappings."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_truncated: bool
+
+
+class Engine(Protocol):
+    """Spark, as far as Lamina needs it.
+
+    Nothing starts before the first call that needs it. Calls may come from several threads; each works in a session of
+    its own in UTC. Errors are `EngineError`s: retryable or final, and `StatementUnanswered` when a catalog statement
+    may still land. Names of tables and folders come from the caller and are made exactly so.
+    """
+
+    def prepare(self, owner_command: str) -> bool:
+        """Start what is needed to work and answer whether this process is provably the only one (embedded catalog)."""
+        ...
+
+    def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
+        """Have Spark resolve the queries and read the seeds' types; no data is read. One outcome per request, in order;
+        a refused query is an outcome with an error, not an exception.
+        """
+        ...
+
+    def write(self, request: WriteRequest) -> Written:
+        """Write one batch into its folder. Nothing that readers see changes. A retry must use a new folder."""
+        ...
+
+    def create_generation(self, request: GenerationRequest) -> None:
+        """Create the external table over exactly the manifest's folders; made again under one name it is the same."""
+        ...
+
+    def publish(self, publish: Publish) -> None:
+        """Carry out a decided publish: one atomic catalog statement, the same when done twice."""
+        ...
+
+    def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
+        """For every version's view the generation it shows; `None` when the view does not exist."""
+        ...
+
+    def show(self, views: Sequence[ShowView | HideView]) -> int:
+        """Make environment views as asked, in order; identical ones are left alone. Answers how many changed."""
+        ...
+
+    def query(self, sql: str, *, limit: int | None) -> QueryResult:
+        """Run a query with all names resolved and fetch its rows."""
+        ...
+
+    def frame(self, sql: str) -> Any:
+        """A lazy DataFrame of a query with all names resolved, on the root session."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop the running Spark jobs of `write`, `analyse` and `query`; those calls raise `Cancelled`.
+
+        Catalog statements of `publish` and `show` are never interrupted: what was decided is carried out.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what `prepare` started; a session handed in is left alone. Safe to call twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSettings:
+    """What `lamina.yaml` decides for the use cases."""
+
+    name: str
+    mode: str
+    target: str
+    schema: str
+    unsuffixed_environment: str
+    default_start: str | None
+    concurrency: int
+    variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def baseline(self) -> str:
+        """The target's default environment."""
+        return self.target
+
+
+class ProjectSource(Protocol):
+    """The project's files."""
+
+    def settings(self) -> ProjectSettings:
+        """The configuration; raises `InvalidProject` errors, all at once."""
+        ...
+
+    def graph(self, now: Instant) -> Graph:
+        """Every model, seed and source; raises `InvalidProject` errors, all at once."""
+        ...
+
+    def seed_text(self, path: str) -> str:
+        """The content of a seed's file."""
+        ...
+
+
+class Clock(Protocol):
+    """Time as this process sees it."""
+
+    def now(self) -> Instant:
+        """The current instant."""
+        ...
+
+    def elapsed(self) -> float:
+        """Seconds that only ever grow, suspend included."""
+        ...
+
+
+Emit: TypeAlias = "Callable[[Event], None]"
+"""Receives progress; must be quick and never raise."""
+
+Reach: TypeAlias = "Callable[[str], None]"
+"""Called at every named kill point; a test stops or kills the process there."""

@@ -1,0 +1,428 @@
+"""What is written to state: facts, what a commit requires, and what is read back.
+
+The order of writes that these serve is worded in `docs/concepts/write-protocol.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.environments.pointers import Revision
+    from lamina.graph.model import Column, Model
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.identity.version import Fingerprint
+    from lamina.planning.inputs import Read, VersionFacts
+    from lamina.timeline.interval import Instant, Interval, Intervals
+
+PartitionKey: TypeAlias = "tuple[str | None, ...]"
+"""Values of the partition columns as Spark prints them; empty for a table without partitions."""
+
+AttemptStatus: TypeAlias = Literal["open", "decided", "retracting", "done", "aborted"]
+
+
+# --- tables as state knows them ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionColumn:
+    """A column the table is partitioned by; hidden ones exist only for that, `expression` says how they are made."""
+
+    name: str
+    type: str
+    expression: str | None = None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether readers must not see the column."""
+        return self.expression is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableShape:
+    """Columns readers see, in order, and how rows are laid out."""
+
+    columns: tuple[Column, ...]
+    partition_columns: tuple[PartitionColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The published state of a version: a generation table and the folders behind its partitions."""
+
+    physical: PhysicalName
+    sequence: int
+    generation: str
+    attempt: int
+    shape: TableShape
+    view_sql: str | None = None
+    """The query shown by a version that stores no rows."""
+
+
+# --- how a publish is carried out, recorded before it is ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions:
+    """Add partitions to a generation that is already shown."""
+
+    physical: PhysicalName
+    generation: str
+    shape: TableShape
+    partitions: Mapping[PartitionKey, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchGeneration:
+    """Point the version's view at another generation."""
+
+    physical: PhysicalName
+    generation: str
+    shape: TableShape
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetView:
+    """Make the version's view show a query (models of kind VIEW)."""
+
+    physical: PhysicalName
+    generation: str
+    """The token kept in the view's property so that the view can be told from an older one."""
+    sql: str
+    shape: TableShape
+    description: str | None = None
+
+
+Publish: TypeAlias = AddPartitions | SwitchGeneration | SetView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try at one batch of a version."""
+
+    number: int
+    physical: PhysicalName
+    token: int
+    status: AttemptStatus
+    interval: Interval | None
+    folder: str
+    generation: str
+    base_sequence: int
+    reads: tuple[Read, ...] = ()
+    publish: Publish | None = None
+    execution_time: Instant | None = None
+    rows: int | None = None
+
+
+# --- facts ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionRecorded:
+    """The text of a node's definition, stored once under its hash."""
+
+    definition_id: str
+    model: Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecorded:
+    """A version exists; recorded once."""
+
+    physical: PhysicalName
+    node: NodeName
+    version: VersionId
+    incarnation: int
+    definition_id: str
+    kind: str
+    fingerprint: Fingerprint
+    recorded_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptOpened:
+    """Intent: names everything the attempt will make and reads; the interval it replaces is no longer covered."""
+
+    attempt: Attempt
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDecided:
+    """The publish is decided: head moves to `head`, the manifest changes as said, anyone may carry it out."""
+
+    number: int
+    physical: PhysicalName
+    publish: Publish
+    head: Head
+    folders_set: Mapping[PartitionKey, str] = field(default_factory=lambda: MappingProxyType({}))
+    folders_removed: tuple[PartitionKey, ...] = ()
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDone:
+    """The publish was carried out; its interval (or the whole build) counts as done."""
+
+    number: int
+    physical: PhysicalName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptAborted:
+    """Nothing of the attempt was or will be published."""
+
+    number: int
+    physical: PhysicalName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageRemoved:
+    """Intervals count as not done any more."""
+
+    physical: PhysicalName
+    intervals: Intervals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseReleased:
+    """The holder is finished with the resource."""
+
+    resource: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseClosed:
+    """A lost lease that can do no more harm."""
+
+    resource: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionWritten:
+    """An environment's pointers change; `revision.number` is one above the number before."""
+
+    revision: Revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionFollowed:
+    """Every view shows what the revision points to."""
+
+    environment: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """A command began to change things."""
+
+    run_id: str
+    command: str
+    environment: str
+    started_at: Instant
+    execution_time: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished:
+    """A command ended."""
+
+    run_id: str
+    status: str
+    finished_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRecorded:
+    """How one batch went."""
+
+    run_id: str
+    node: NodeName
+    physical: PhysicalName
+    number: int
+    interval: Interval | None
+    status: str
+    rows: int | None
+    seconds: float
+    statements: int
+    finished_at: Instant
+    error: Mapping[str, Any] | None = None
+
+
+Fact: TypeAlias = (
+    DefinitionRecorded
+    | VersionRecorded
+    | AttemptOpened
+    | AttemptDecided
+    | AttemptDone
+    | AttemptAborted
+    | CoverageRemoved
+    | LeaseReleased
+    | LeaseClosed
+    | RevisionWritten
+    | RevisionFollowed
+    | RunStarted
+    | RunFinished
+    | BatchRecorded
+)
+
+
+# --- requirements ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseIsCurrent:
+    """The lease is still held under this token; checked by token, never by time. Refused with `LeaseLost`."""
+
+    resource: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptIs:
+    """The attempt has this status."""
+
+    number: int
+    status: AttemptStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadIs:
+    """The version's head has this sequence number (0: none)."""
+
+    physical: PhysicalName
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingPending:
+    """No attempt of the version is decided or retracting."""
+
+    physical: PhysicalName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkIs:
+    """The version's recorded work is what the plan was made from (0: nothing recorded)."""
+
+    physical: PhysicalName
+    mark: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionIs:
+    """The environment's newest revision has this number (0: none)."""
+
+    environment: str
+    number: int
+
+
+Requirement: TypeAlias = LeaseIsCurrent | AttemptIs | HeadIs | NothingPending | MarkIs | RevisionIs
+
+
+# --- reading ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who holds a lease, so that others can tell whether it still lives."""
+
+    host: str
+    boot: str
+    process: int
+    command: str
+    started_at: Instant
+
+    def describe(self) -> str:
+        """For messages: `build` (process 4711 on host)."""
+        return f"`lamina {self.command}` (process {self.process} on {self.host})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to change a version or an environment."""
+
+    resource: str
+    token: int
+    owner: Owner
+    status: Literal["held", "released", "lost", "closed"]
+    expires_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseGrant:
+    """A lease just taken, with what was found unfinished on the resource."""
+
+    lease: Lease
+    unfinished: tuple[Attempt, ...] = ()
+    lost: tuple[Lease, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsettled:
+    """What the start check found; empty in a healthy store."""
+
+    leases: tuple[Lease, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether catalog and state agree."""
+        return not (self.leases or self.attempts or self.revisions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """Which facts to read in one consistent snapshot.
+
+    `environments` names environments whose newest revision (and facts and definitions of every pointer, as asked) are
+    wanted; an empty tuple of names with `all_environments` reads them all. `versions` names further versions by
+    (node, version id); they are returned under every physical name they ever had.
+    """
+
+    environments: tuple[str, ...] = ()
+    all_environments: bool = False
+    versions: tuple[tuple[NodeName, VersionId], ...] = ()
+    definitions_of_pointers: bool = False
+    definitions: tuple[str, ...] = ()
+    facts_of_pointers: bool = True
+    heads: tuple[PhysicalName, ...] = ()
+    manifests: tuple[PhysicalName, ...] = ()
+    checkpoints_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The answer to a `LoadRequest`; what does not exist is absent (environments: revision number 0)."""
+
+    revisions: Mapping[str, Revision] = field(default_factory=lambda: MappingProxyType({}))
+    facts: Mapping[PhysicalName, VersionFacts] = field(default_factory=lambda: MappingProxyType({}))
+    definitions: Mapping[str, Model] = field(default_factory=lambda: MappingProxyType({}))
+    heads: Mapping[PhysicalName, Head] = field(default_factory=lambda: MappingProxyType({}))
+    manifests: Mapping[PhysicalName, Mapping[PartitionKey, str]] = field(default_factory=lambda: MappingProxyType({}))
+    checkpoints: Mapping[str, tuple[Revision, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Finalized revisions of the environments asked for, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """One run with its batches."""
+
+    run_id: str
+    command: str
+    environment: str
+    status: str
+    started_at: Instant
+    finished_at: Instant | None
+    batches: tuple[BatchRecorded, ...] = ()
+
+
+def version_resource(physical: PhysicalName) -> str:
+    """The lease that protects a version."""
+    return f"version:{physical}"
+
+
+def environment_resource(environment: str) -> str:
+    """The lease that protects an environment."""
+    return f"environment:{environment}"

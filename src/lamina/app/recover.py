@@ -1,0 +1,167 @@
+"""Bringing to an end what a command that died or lost its lease left behind.
+
+The rules are those of `docs/concepts/write-protocol.md`, section 4: open attempts published nothing and are aborted;
+a decided publish is carried out by whoever comes next; a lost lease means the view may have gone back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lamina.app.events import Recovering
+from lamina.app.records import (
+    AttemptAborted,
+    AttemptDone,
+    AttemptIs,
+    LeaseClosed,
+    LeaseIsCurrent,
+    LoadRequest,
+    SetView,
+    SwitchGeneration,
+    version_resource,
+)
+from lamina.errors import LeaseHeld, LeaseLost
+from lamina.identity.naming import PhysicalName
+from lamina.timeline.interval import MICROS_PER_HOUR
+
+if TYPE_CHECKING:
+    from lamina.app.leases import LeaseKeeper
+    from lamina.app.ports import Clock, Emit, Engine, Reach, StateStore
+    from lamina.app.records import Attempt, Fact, Lease, LeaseGrant, Publish, Unsettled
+
+SETTLE_MICROS = 24 * MICROS_PER_HOUR
+"""After this long a statement of a process that lost its lease can no longer land."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryPorts:
+    """What recovering needs from the world."""
+
+    store: StateStore
+    engine: Engine
+    clock: Clock
+    reach: Reach
+    keeper: LeaseKeeper
+
+
+def recover_version(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None = None) -> None:
+    """Finish or abort what the grant lists; the lease stays with the caller.
+
+    `own` is a lease that this process itself lost; nothing of it is under way any more, so it is closed at once.
+    """
+    token = LeaseIsCurrent(resource=grant.lease.resource, token=grant.lease.token)
+    aborted: list[Fact] = [
+        AttemptAborted(number=attempt.number, physical=attempt.physical, reason="its command ended before it decided")
+        for attempt in grant.unfinished
+        if attempt.status == "open"
+    ]
+    if aborted:
+        ports.store.commit(aborted, [token])
+        ports.reach("recover.aborted")
+    for attempt in grant.unfinished:
+        if attempt.status == "decided" and attempt.publish is not None:
+            _carry_out(ports, grant.lease, attempt, attempt.publish, token)
+    if grant.lost:
+        _set_view_to_head(ports, grant.lease)
+        close_lost(ports, grant, own)
+
+
+def _carry_out(ports: RecoveryPorts, lease: Lease, attempt: Attempt, publish: Publish, token: LeaseIsCurrent) -> None:
+    publish_under(ports, lease, publish)
+    ports.reach("recover.published")
+    ports.store.commit(
+        [AttemptDone(number=attempt.number, physical=attempt.physical)],
+        [token, AttemptIs(number=attempt.number, status="decided")],
+    )
+
+
+def publish_under(ports: RecoveryPorts, lease: Lease, publish: Publish) -> None:
+    """Carry out a publish, unless by this process's own clock the lease has run out: then lose instead."""
+    require_live(ports.keeper, lease)
+    ports.engine.publish(publish)
+
+
+def require_live(keeper: LeaseKeeper, lease: Lease) -> None:
+    """Raise `LeaseLost` when the lease may have run out by this process's own clock."""
+    if not keeper.is_live(lease):
+        raise LeaseLost(
+            f"the claim to change `{lease.resource.partition(':')[2]}` ran out before what was decided was carried out",
+            hint="run the command again; it carries out what was decided",
+        )
+
+
+def close_lost(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None) -> None:
+    """Close lost leases that can do no more harm: this process's own, and those whose time to settle is over."""
+    now = ports.clock.now()
+    settled: list[Fact] = [
+        LeaseClosed(resource=lost.resource, token=lost.token)
+        for lost in grant.lost
+        if (own is not None and lost.token == own.token) or lost.expires_at.plus(SETTLE_MICROS) <= now
+    ]
+    ports.reach("recover.closing")
+    if settled:
+        ports.store.commit(settled, [LeaseIsCurrent(resource=grant.lease.resource, token=grant.lease.token)])
+
+
+def _set_view_to_head(ports: RecoveryPorts, lease: Lease) -> None:
+    """A process that slept may have shown an older publish: show the recorded one again."""
+    physical = PhysicalName(lease.resource.partition(":")[2])
+    head = ports.store.load(LoadRequest(heads=(physical,), facts_of_pointers=False)).heads.get(physical)
+    if head is None:
+        return
+    shown = ports.engine.published([physical])[physical]
+    ports.reach("recover.view_read")
+    if shown == head.generation:
+        return
+    if head.view_sql is not None:
+        publish: Publish = SetView(physical=physical, generation=head.generation, sql=head.view_sql, shape=head.shape)
+    else:
+        publish = SwitchGeneration(physical=physical, generation=head.generation, shape=head.shape)
+    publish_under(ports, lease, publish)
+    ports.reach("recover.view_set")
+
+
+def lose_version(ports: RecoveryPorts, lost: Lease) -> None:
+    """Take a lease that was lost like anyone would, and set right what a late statement under it may have changed.
+
+    Nothing is done while another command holds it: the lost lease stays, and the next command looks.
+    """
+    ports.reach("lose.refused")
+    ports.keeper.forget(lost)
+    try:
+        grant = ports.keeper.take_now(lost.resource)
+    except LeaseHeld:
+        return
+    with ports.keeper.holding(grant):
+        ports.reach("lose.taken")
+        recover_version(ports, grant, own=lost)
+        ports.reach("lose.view_set")
+
+
+def recover_everything(ports: RecoveryPorts, emit: Emit, unsettled: Unsettled) -> None:
+    """Recover every version the start check found; versions that a living command holds are left to it."""
+    resources = {version_resource(attempt.physical) for attempt in unsettled.attempts}
+    resources |= {lease.resource for lease in unsettled.leases if lease.resource.startswith("version:")}
+    for resource in sorted(resources):
+        try:
+            grant = ports.keeper.take_now(resource)
+        except LeaseHeld:
+            continue
+        emit(Recovering(resource=resource.partition(":")[2], detail=_detail(grant)))
+        try:
+            with ports.keeper.holding(grant):
+                recover_version(ports, grant)
+        except LeaseLost:
+            lose_version(ports, grant.lease)
+
+
+def _detail(grant: LeaseGrant) -> str:
+    decided = sum(attempt.status == "decided" for attempt in grant.unfinished)
+    opened = sum(attempt.status == "open" for attempt in grant.unfinished)
+    parts = []
+    if decided:
+        parts.append(f"{decided} decided publish{'es' if decided > 1 else ''} carried out")
+    if opened:
+        parts.append(f"{opened} unfinished batch{'es' if opened > 1 else ''} given up")
+    return ", ".join(parts) or "left by a command that ended early"

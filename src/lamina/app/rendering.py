@@ -1,0 +1,144 @@
+"""From a model to the SQL that Spark gets: times filled in, names resolved to what state says is published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from lamina.errors import DefinitionError
+from lamina.graph.kinds import Embedded, View
+from lamina.graph.model import SqlBody
+from lamina.sql.macros import MacroScope, expand, substitute_times, time_literals
+from lamina.sql.names import quote
+from lamina.sql.render import resolve_tables, to_spark
+from lamina.timeline.macro_times import time_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lamina.app.records import Head
+    from lamina.graph.model import Column, Model, PythonModule, SqlText
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName
+    from lamina.timeline.interval import Instant, Interval
+
+MacroLoader: TypeAlias = "Callable[[tuple[PythonModule, ...]], Mapping[str, Callable[..., object]]]"
+"""Turns captured macro modules into callable macros."""
+
+
+def no_macros(_modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., object]]:
+    """A loader for models without Python macros."""
+    return {}
+
+
+def table_text(name: str) -> str:
+    """A dotted catalog name as quoted Spark SQL."""
+    return quote(*name.split("."))
+
+
+def head_relation(head: Head) -> str:
+    """The published rows of a version, without columns that readers must not see."""
+    table = table_text(head.generation)
+    if not any(column.is_hidden for column in head.shape.partition_columns):
+        return table
+    columns = ", ".join(quote(column.name) for column in head.shape.columns)
+    return f"(SELECT {columns} FROM {table})"
+
+
+def empty_relation(columns: tuple[Column, ...]) -> str:
+    """A relation with the given columns and no rows."""
+    values = ", ".join(f"CAST(NULL AS {column.type or 'string'}) AS {quote(column.name)}" for column in columns)
+    return f"(SELECT {values} WHERE false)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """What a name in a query stands for.
+
+    Lamina's own reads go to generations named in state, never through a view; models of kind VIEW and EMBEDDED are put
+    in as subqueries. `assumed` gives columns of models that have no rows yet.
+    """
+
+    models: Mapping[NodeName, Model]
+    heads: Mapping[NodeName, Head] = field(default_factory=lambda: MappingProxyType({}))
+    assumed: Mapping[NodeName, tuple[Column, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    names: Mapping[NodeName, PhysicalName] = field(default_factory=lambda: MappingProxyType({}))
+    """Names to show for models without rows, where the text is for reading only."""
+    load_macros: MacroLoader = no_macros
+
+    def query(self, model: Model, interval: Interval | None, execution: Instant) -> str:
+        """The model's query for an interval, reading published generations."""
+        return self._resolved(model, interval, execution, lambda name: self._read(name, interval, execution))
+
+    def statements(
+        self, model: Model, statements: tuple[SqlText, ...], interval: Interval | None, execution: Instant
+    ) -> tuple[str, ...]:
+        """Pre- or post-statements with times and macros filled in."""
+        return tuple(
+            text for statement in statements if (text := self._expanded(model, statement, interval, execution).strip())
+        )
+
+    def reader_query(self, model: Model, physical: Mapping[NodeName, PhysicalName], execution: Instant) -> str:
+        """The query of a model of kind VIEW as stored in the catalog: it reads the views of its parents' versions."""
+
+        def relation(name: NodeName) -> str:
+            parent = self.models.get(name)
+            if parent is None:
+                return table_text(name)
+            if isinstance(parent.kind, Embedded):
+                return f"({self._resolved(parent, None, execution, relation)})"
+            return table_text(physical[name])
+
+        return self._resolved(model, None, execution, relation)
+
+    def relation(self, name: NodeName, interval: Interval | None, execution: Instant) -> str:
+        """The rows of a node as Spark SQL."""
+        return self._read(name, interval, execution)
+
+    def _read(self, name: NodeName, interval: Interval | None, execution: Instant) -> str:
+        model = self.models.get(name)
+        if model is None:
+            return table_text(name)
+        if isinstance(model.kind, View | Embedded):
+            return f"({self.query(model, interval if isinstance(model.kind, Embedded) else None, execution)})"
+        if name in self.heads:
+            return head_relation(self.heads[name])
+        if self.assumed.get(name):
+            return empty_relation(self.assumed[name])
+        if name in self.names:
+            return table_text(self.names[name])
+        raise DefinitionError(
+            f"`{name}` has no rows yet and its columns are unknown",
+            hint="declare `columns` in the model's header",
+            location=model.location,
+            node=name,
+        )
+
+    def _resolved(
+        self, model: Model, interval: Interval | None, execution: Instant, relation: Callable[[NodeName], str]
+    ) -> str:
+        if not isinstance(model.body, SqlBody):
+            raise DefinitionError(f"`{model.name}` has no query", location=model.location, node=model.name)
+        text = self._expanded(model, model.body.query, interval, execution)
+        if model.dialect != "spark":
+            text = to_spark(text, model.dialect)
+        tables = {written: relation(node) for written, node in model.references.items()}
+        return resolve_tables(text, "spark", tables)
+
+    def _expanded(self, model: Model, text: SqlText, interval: Interval | None, execution: Instant) -> str:
+        times = time_literals(time_values(interval, execution), model.dialect)
+        if not text.is_time_dependent:
+            return substitute_times(text.expanded, model.dialect, times)
+        macros = model.body.macros if isinstance(model.body, SqlBody) else None
+        if macros is None:
+            return text.expanded
+        scope = MacroScope(
+            variables={**macros.variables, **macros.blueprint},
+            functions=self.load_macros(macros.modules),
+            times=times,
+            definitions=macros.definitions,
+            stage="evaluating",
+            model_kind=model.kind.name,
+        )
+        return expand(text.source, scope).text

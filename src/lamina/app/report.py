@@ -1,0 +1,123 @@
+"""What happened, as a value and as the contract's document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.ports import ProjectSettings
+    from lamina.errors import LaminaError
+    from lamina.graph.dag import Notice
+    from lamina.graph.names import NodeName
+    from lamina.planning.steps import Plan, Step
+    from lamina.timeline.interval import Instant
+
+NodeStatus: TypeAlias = Literal["succeeded", "failed", "skipped", "reused"]
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeResult:
+    """How a node came out."""
+
+    status: NodeStatus
+    rows: int | None = None
+    seconds: float | None = None
+    batches: int = 0
+    statements: int = 0
+    error: LaminaError | None = None
+    explanation: str | None = None
+    is_same: bool = False
+    """Skipped because what it reads came out the same: as good as built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A plan and, once applied, what came of it. Failed models do not raise."""
+
+    plan: Plan
+    settings: ProjectSettings
+    status: str
+    environment_status: str
+    run_id: str | None = None
+    results: Mapping[NodeName, NodeResult] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[Notice, ...] = ()
+    views: int = 0
+    seconds: float = 0.0
+    next_release: Instant | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a command should answer."""
+        if self.status == "interrupted":
+            return 130
+        return 1 if self.status in {"failed", "blocked"} else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `--json` prints."""
+        plan = self.plan
+        summary = Counter(step.action for step in plan.steps)
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "command": plan.command,
+            "project": self.settings.name,
+            "mode": self.settings.mode,
+            "target": self.settings.target,
+            "environment": {"name": plan.environment, "status": self.environment_status, "baseline": plan.baseline},
+            "execution_time": plan.now.isoformat(),
+            "run_id": self.run_id,
+            "status": "failed" if self.status == "interrupted" else self.status,
+            "warnings": [
+                {"code": notice.code, "message": notice.message, "node": notice.node}
+                for notice in (*plan.warnings, *self.notices)
+            ],
+            "nodes": [_node(step, self.results.get(step.node)) for step in plan.steps],
+            "summary": dict(sorted(summary.items())),
+            "next_release": self.next_release.isoformat() if self.next_release else None,
+        }
+
+
+def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
+    error = result.error.to_dict() if result and result.error else None
+    return {
+        "name": step.node,
+        "type": step.type,
+        "kind": step.kind,
+        "action": step.action,
+        "reason": step.reason,
+        "cause": step.cause,
+        "change": step.change,
+        "changed_columns": list(step.changed_columns),
+        "version": step.version,
+        "previous_version": step.previous_version,
+        "physical_table": step.physical,
+        "replay": step.replay,
+        "intervals": [list(pair) for pair in step.intervals.to_pairs()],
+        "batches": len(step.batches),
+        "waiting_for": [
+            {"name": waiting.name, "interval": list(waiting.interval.to_pair())} for waiting in step.waiting_for
+        ],
+        "audits": [],
+        "explanation": (result.explanation if result and result.explanation else step.explanation),
+        "diff": step.diff,
+        "status": result.status if result else None,
+        "rows": result.rows if result else None,
+        "seconds": result.seconds if result else None,
+        "error": error,
+    }
+
+
+def planned(plan: Plan, settings: ProjectSettings) -> Report:
+    """The report of a plan that was not applied."""
+    status = "planned" if plan.has_work or plan.status == "new" else "nothing_to_do"
+    return Report(
+        plan=plan,
+        settings=settings,
+        status="blocked" if plan.is_blocked else status,
+        environment_status=plan.status,
+    )

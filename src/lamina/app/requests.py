@@ -1,0 +1,24 @@
+"""What a caller asks of a use case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lamina.planning.inputs import Flags
+
+if TYPE_CHECKING:
+    from lamina.timeline.interval import Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """Plan, build or run one environment at one moment."""
+
+    command: str
+    now: Instant
+    environment: str | None = None
+    """`None` stands for the target's default environment."""
+    flags: Flags = field(default_factory=Flags)
+    concurrency: int | None = None
+    is_fail_fast: bool = False

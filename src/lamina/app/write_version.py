@@ -1,0 +1,553 @@
+"""Writing batches of one version: intent, write aside, decide, publish, done.
+
+The steps and their order are those of `docs/concepts/write-protocol.md`, section 3; `reach` marks its kill points.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lamina.app.ports import (
+    AnalysisRequest,
+    Base,
+    GenerationRequest,
+    PythonQuery,
+    SeedRows,
+    SqlQuery,
+    WriteRequest,
+    Written,
+)
+from lamina.app.records import (
+    AddPartitions,
+    Attempt,
+    AttemptAborted,
+    AttemptDecided,
+    AttemptDone,
+    AttemptIs,
+    AttemptOpened,
+    BatchRecorded,
+    Head,
+    HeadIs,
+    LeaseIsCurrent,
+    LoadRequest,
+    MarkIs,
+    NothingPending,
+    SetView,
+    SwitchGeneration,
+    TableShape,
+    version_resource,
+)
+from lamina.app.recover import RecoveryPorts, lose_version, publish_under, recover_version
+from lamina.app.rendering import Relations
+from lamina.errors import (
+    BatchFailed,
+    CommitRefused,
+    LaminaError,
+    LeaseLost,
+    NoAnswer,
+    PlanOutdated,
+    StateError,
+    StatementUnanswered,
+)
+from lamina.graph.kinds import IncrementalByTimeRange, Seed, View
+from lamina.graph.model import Column, PythonBody, SeedBody, SqlBody
+from lamina.identity.naming import batch_folder, generation_name
+from lamina.planning.inputs import Read
+from lamina.planning.readiness import stored_parents
+from lamina.sql.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
+    from lamina.app.rendering import MacroLoader
+    from lamina.graph.dag import Graph
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.planning.steps import Batch
+    from lamina.timeline.interval import Instant
+
+TRIES = 3
+"""How often something that fails in a way that may pass is tried."""
+PAUSE_GROWTH = 3
+"""By how much each pause between tries is longer than the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePorts(RecoveryPorts):
+    """What writing needs from the world; `retry_pause` is the first pause between tries, in seconds."""
+
+    load_macros: MacroLoader
+    retry_pause: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTarget:
+    """The version to write: its model, where it lives, and what it is made from."""
+
+    graph: Graph
+    model: Model
+    version: VersionId
+    physical: PhysicalName
+    physical_of: Mapping[NodeName, PhysicalName]
+    execution: Instant
+    run_id: str
+    mark: int
+    recorded: tuple[Fact, ...]
+    """Definition and version facts, committed with the first intent."""
+    seed_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOutcome:
+    """What a finished batch did."""
+
+    rows: int | None
+    statements: int
+    null_times: int = 0
+
+
+class VersionWriter:
+    """Holds a version's lease while its batches are written; batches may come from several threads."""
+
+    def __init__(self, ports: WritePorts, target: WriteTarget) -> None:
+        self._ports, self._target = ports, target
+        self._resource = version_resource(target.physical)
+        self._is_first = True
+        self._intent_lock = threading.Lock()
+        self._publish_lock = threading.Lock()
+        self._grant: LeaseGrant = ports.keeper.take(self._resource)
+        self._is_lost = self._is_unanswered = False
+        ports.reach("write.taken")
+        if self._grant.unfinished or self._grant.lost:
+            try:
+                recover_version(ports, self._grant)
+            except LaminaError as error:
+                self._note(error)
+                self.release()
+                raise
+            ports.reach("write.recovered")
+
+    @property
+    def _token(self) -> LeaseIsCurrent:
+        return LeaseIsCurrent(resource=self._resource, token=self._grant.lease.token)
+
+    def release(self) -> None:
+        """Give the lease back once no batch is under way any more.
+
+        A lost one is taken again like anyone would, to set right what a late statement may have changed. One under
+        which something got no answer is left to run out: it may still land, and the lease tells others to look.
+        """
+        ports, lease = self._ports, self._grant.lease
+        if self._is_unanswered:
+            ports.keeper.forget(lease)
+            return
+        try:
+            if not self._is_lost:
+                with ports.keeper.holding(self._grant):
+                    pass
+        except LeaseLost:
+            self._is_lost = True
+        if self._is_lost:
+            lose_version(ports, lease)
+        ports.reach("write.released")
+
+    def _note(self, error: LaminaError) -> None:
+        """Remember what an error means for the lease."""
+        self._is_lost |= isinstance(error, LeaseLost)
+        self._is_unanswered |= isinstance(error, NoAnswer | StatementUnanswered)
+
+    def is_up_to_date(self) -> bool:
+        """Whether a whole build was recorded and every parent is still as that build read it."""
+        target = self._target
+        model = target.model
+        parents = tuple(physical for physical in self._parents().values() if physical != target.physical)
+        loaded = self._ports.store.load(LoadRequest(versions=((model.name, target.version),), heads=parents))
+        facts = loaded.facts.get(target.physical)
+        if facts is None or facts.built_at is None:
+            return False
+        now = {head.physical: head.sequence for head in loaded.heads.values()}
+        read = {read.physical: read.sequence for read in facts.reads if read.physical != target.physical}
+        return read == now
+
+    def write(self, batch: Batch) -> BatchOutcome:
+        """Carry one batch from intent to done."""
+        ports, target = self._ports, self._target
+        begun = ports.clock.elapsed()
+        number = ports.store.allocate(1)
+        try:
+            attempt, base, relations = self._intend(number, batch)
+        except LaminaError as error:
+            self._note(error)
+            raise
+        try:
+            if isinstance(target.model.kind, View):
+                outcome = self._publish_view(attempt, relations, begun)
+            else:
+                written = ports.engine.write(self._request(attempt, base, relations))
+                ports.reach("write.written")
+                ports.reach("write.audited")
+                outcome = self._publish_rows(attempt, base, written, begun)
+        except LaminaError as error:
+            self._note(error)
+            if not self._is_lost:
+                self._abort(attempt, error, begun)
+            raise
+        return outcome
+
+    # --- intent ---
+    def _parents(self) -> dict[NodeName, PhysicalName]:
+        target = self._target
+        names = [*stored_parents(target.graph, target.model.name)]
+        if target.model.name in target.model.reads:
+            names.append(target.model.name)
+        return {name: target.physical_of[name] for name in names}
+
+    def _intend(self, number: int, batch: Batch) -> tuple[Attempt, Base | None, Relations]:
+        ports, target = self._ports, self._target
+        parents = self._parents()
+        with self._intent_lock:
+            loaded = ports.store.load(
+                LoadRequest(
+                    heads=(*parents.values(), target.physical), manifests=(target.physical,), facts_of_pointers=False
+                )
+            )
+            heads = {name: loaded.heads[physical] for name, physical in parents.items() if physical in loaded.heads}
+            ports.reach("child.parent_pinned")
+            own = loaded.heads.get(target.physical)
+            attempt = Attempt(
+                number=number,
+                physical=target.physical,
+                token=self._grant.lease.token,
+                status="open",
+                interval=batch.interval,
+                folder=batch_folder(target.physical, number, ports.store.store_id),
+                generation=generation_name(target.physical, number),
+                base_sequence=own.sequence if own else 0,
+                reads=tuple(Read(physical=head.physical, sequence=head.sequence) for head in heads.values()),
+                execution_time=target.execution,
+            )
+            facts: list[Fact] = [AttemptOpened(attempt=attempt, run_id=target.run_id)]
+            requires: list[Requirement] = [
+                self._token,
+                *(NothingPending(physical=physical) for physical in parents.values() if physical != target.physical),
+            ]
+            if self._is_first:
+                facts = [*target.recorded, *facts]
+                requires.append(MarkIs(physical=target.physical, mark=target.mark))
+            try:
+                ports.store.commit(facts, requires)
+            except LeaseLost:
+                raise
+            except CommitRefused as error:
+                raise PlanOutdated(
+                    f"`{target.model.name}` was changed by another command after this plan was made: {error.message}",
+                    hint="run the command again; it plans anew from what is recorded now",
+                    node=target.model.name,
+                ) from error
+            self._is_first = False
+        ports.reach("write.intent")
+        base = Base(head=own, manifest=loaded.manifests.get(target.physical, {})) if own else None
+        relations = Relations(
+            models=target.graph.models,
+            heads=heads,
+            assumed={target.model.name: target.model.columns or ()},
+            load_macros=ports.load_macros,
+        )
+        return attempt, base, relations
+
+    # --- write aside ---
+    def _request(self, attempt: Attempt, base: Base | None, relations: Relations) -> WriteRequest:
+        model = self._target.model
+        kind = model.kind
+        return WriteRequest(
+            node=model.name,
+            location=model.location,
+            attempt=attempt.number,
+            physical=attempt.physical,
+            folder=attempt.folder,
+            rows=self._rows(attempt, relations),
+            columns=model.columns if model.columns_are_declared else None,
+            comments=_comments(model),
+            partitioned_by=model.partitioned_by,
+            interval=attempt.interval,
+            time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
+            base=base,
+            settings=model.session_properties,
+            properties=model.physical_properties,
+            storage_format=model.storage_format,
+        )
+
+    def _rows(self, attempt: Attempt, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:
+        model, execution = self._target.model, self._target.execution
+        match model.body:
+            case SqlBody() as body:
+                return SqlQuery(
+                    sql=relations.query(model, attempt.interval, execution),
+                    pre_statements=relations.statements(model, body.pre_statements, attempt.interval, execution),
+                    post_statements=relations.statements(model, body.post_statements, attempt.interval, execution),
+                )
+            case PythonBody() as body:
+                return PythonQuery(
+                    body=body,
+                    tables={
+                        written: relations.relation(node, attempt.interval, execution)
+                        for written, node in _names_for_python(model).items()
+                    },
+                    start=attempt.interval.start if attempt.interval else None,
+                    end=attempt.interval.end if attempt.interval else None,
+                    execution_time=execution,
+                    variables=body.variables,
+                )
+            case SeedBody() as body:
+                return seed_rows(model, body, self._target.seed_text or "")
+
+    # --- decide and publish ---
+    def _publish_rows(self, attempt: Attempt, base: Base | None, written: Written, begun: float) -> BatchOutcome:
+        ports, target = self._ports, self._target
+        statements = written.statements
+        with self._publish_lock:
+            base = self._current_base(attempt, base, written)
+            shape, publish_adds = self._published_shape(base, written)
+            manifest: dict[PartitionKey, str] = dict(base.manifest) if base and not publish_adds else {}
+            for key in written.removed:
+                manifest.pop(key, None)
+            manifest.update(written.folders)
+            publish: Publish
+            if publish_adds and base is not None:
+                generation = base.head.generation
+                publish = AddPartitions(
+                    physical=target.physical, generation=generation, shape=shape, partitions=written.folders
+                )
+                statements += 1 if written.folders else 0
+            else:
+                generation = attempt.generation
+                ports.engine.create_generation(
+                    GenerationRequest(
+                        physical=target.physical,
+                        generation=generation,
+                        shape=shape,
+                        manifest=manifest,
+                        folder=attempt.folder,
+                        properties=target.model.physical_properties,
+                        storage_format=target.model.storage_format,
+                    )
+                )
+                ports.reach("write.generation")
+                publish = SwitchGeneration(
+                    physical=target.physical,
+                    generation=generation,
+                    shape=shape,
+                    description=target.model.description,
+                )
+                statements += 2 + (1 if manifest and shape.partition_columns else 0)
+            head = Head(
+                physical=target.physical,
+                sequence=(base.head.sequence if base else 0) + 1,
+                generation=generation,
+                attempt=attempt.number,
+                shape=shape,
+            )
+            decided = AttemptDecided(
+                number=attempt.number,
+                physical=target.physical,
+                publish=publish,
+                head=head,
+                folders_set=written.folders,
+                folders_removed=tuple(key for key in written.removed if key not in written.folders),
+                rows=written.rows,
+            )
+            self._decide_and_carry_out(attempt, decided, base.head.sequence if base else 0, statements, begun)
+        return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times)
+
+    def _current_base(self, attempt: Attempt, base: Base | None, written: Written) -> Base | None:
+        """The base as it is now; a sister batch may have moved it, but never in this batch's own partitions."""
+        target = self._target
+        loaded = self._ports.store.load(
+            LoadRequest(heads=(target.physical,), manifests=(target.physical,), facts_of_pointers=False)
+        )
+        head = loaded.heads.get(target.physical)
+        if head is None or (base is not None and head.sequence == base.head.sequence):
+            return base
+        self._ports.reach("write.sister_decided")
+        now = Base(head=head, manifest=loaded.manifests.get(target.physical, {}))
+        before = base.manifest if base else {}
+        own = {*written.folders, *written.removed}
+        if any(now.manifest.get(key) != before.get(key) for key in own):
+            raise PlanOutdated(
+                f"two batches of `{target.model.name}` share a partition",
+                hint="set `batch_concurrency 1` on the model and run the command again",
+                node=target.model.name,
+                interval=attempt.interval.to_pair() if attempt.interval else None,
+            )
+        return now
+
+    @staticmethod
+    def _published_shape(base: Base | None, written: Written) -> tuple[TableShape, bool]:
+        """The shape to publish, and whether partitions can simply be added to what is shown."""
+        if base is None:
+            return written.shape, False
+        is_same = written.shape == base.head.shape
+        only_adds = not written.removed and not any(key in base.manifest for key in written.folders)
+        return written.shape, is_same and only_adds and bool(written.shape.partition_columns)
+
+    def _publish_view(self, attempt: Attempt, relations: Relations, begun: float) -> BatchOutcome:
+        ports, target = self._ports, self._target
+        model = target.model
+        sql = relations.reader_query(model, target.physical_of, target.execution)
+        (outcome,) = ports.engine.analyse(
+            [
+                AnalysisRequest(
+                    node=model.name,
+                    location=model.location,
+                    rows=SqlQuery(sql=_with_declared(model, sql)),
+                    settings=model.session_properties,
+                )
+            ]
+        )
+        if outcome.error is not None:
+            raise outcome.error
+        shape = TableShape(columns=_with_comments(outcome.columns or (), _comments(model)))
+        with self._publish_lock:
+            publish = SetView(
+                physical=target.physical,
+                generation=attempt.generation,
+                sql=_with_declared(model, sql),
+                shape=shape,
+                description=model.description,
+            )
+            head = Head(
+                physical=target.physical,
+                sequence=attempt.base_sequence + 1,
+                generation=attempt.generation,
+                attempt=attempt.number,
+                shape=shape,
+                view_sql=publish.sql,
+            )
+            decided = AttemptDecided(number=attempt.number, physical=target.physical, publish=publish, head=head)
+            self._decide_and_carry_out(attempt, decided, attempt.base_sequence, 2, begun)
+        return BatchOutcome(rows=None, statements=2)
+
+    def _decide_and_carry_out(
+        self, attempt: Attempt, decided: AttemptDecided, base_sequence: int, statements: int, begun: float
+    ) -> None:
+        ports, target = self._ports, self._target
+        ports.reach("write.decide")
+        ports.store.commit(
+            [decided],
+            [
+                self._token,
+                AttemptIs(number=attempt.number, status="open"),
+                HeadIs(physical=target.physical, sequence=base_sequence),
+                NothingPending(physical=target.physical),
+            ],
+        )
+        ports.reach("write.decided")
+        self._carry_out(decided.publish)
+        ports.reach("write.published")
+        ports.store.commit(
+            [
+                AttemptDone(number=attempt.number, physical=target.physical),
+                self._batch_fact(attempt, "succeeded", decided.rows, statements, begun),
+            ],
+            [self._token, AttemptIs(number=attempt.number, status="decided")],
+        )
+        ports.reach("write.done")
+
+    def _carry_out(self, publish: Publish) -> None:
+        """Publish what was decided; what fails in a way that may pass is tried again, because sisters wait for it."""
+        ports, pause = self._ports, self._ports.retry_pause
+        for tries_left in reversed(range(TRIES)):
+            try:
+                publish_under(ports, self._grant.lease, publish)
+                return
+            except LaminaError as error:
+                if not error.is_retryable:
+                    raise
+                if not tries_left:
+                    raise BatchFailed(
+                        f"new rows of `{self._target.model.name}` are written but could not be shown: {error.message}",
+                        hint="run the command again; it carries out what was decided",
+                        node=self._target.model.name,
+                    ) from error
+            time.sleep(pause)
+            pause *= PAUSE_GROWTH
+
+    # --- failures ---
+    def _abort(self, attempt: Attempt, error: LaminaError, begun: float) -> None:
+        """Record that nothing of an open attempt was published; a decided one stays for recovery to carry out.
+
+        A store that does not answer changes nothing about what went wrong first: the attempt is left to recovery.
+        """
+        ports, target = self._ports, self._target
+        failed = replace_error(self._batch_fact(attempt, "failed", None, 0, begun), error)
+        try:
+            ports.store.commit(
+                [AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message), failed],
+                [self._token, AttemptIs(number=attempt.number, status="open")],
+            )
+        except LeaseLost as lost:
+            self._note(lost)
+        except CommitRefused:
+            ports.store.commit([failed])
+        except StateError as unanswered:
+            self._note(unanswered)
+
+    def _batch_fact(
+        self, attempt: Attempt, status: str, rows: int | None, statements: int, begun: float
+    ) -> BatchRecorded:
+        ports, target = self._ports, self._target
+        return BatchRecorded(
+            run_id=target.run_id,
+            node=target.model.name,
+            physical=target.physical,
+            number=attempt.number,
+            interval=attempt.interval,
+            status=status,
+            rows=rows,
+            seconds=round(ports.clock.elapsed() - begun, 3),
+            statements=statements,
+            finished_at=ports.clock.now(),
+        )
+
+
+def replace_error(fact: BatchRecorded, error: LaminaError) -> BatchRecorded:
+    """The batch's record with what went wrong."""
+    return replace(fact, error=error.to_dict())
+
+
+def seed_rows(model: Model, body: SeedBody, text: str) -> SeedRows:
+    """The seed's content with its reading settings."""
+    if not isinstance(model.kind, Seed):
+        raise TypeError(model.kind)
+    return SeedRows(text=text, settings=model.kind.csv_settings, file=body.path)
+
+
+def _comments(model: Model) -> dict[str, str]:
+    return {column.name: column.comment for column in model.columns or () if column.comment}
+
+
+def _with_comments(columns: tuple[Column, ...], comments: Mapping[str, str]) -> tuple[Column, ...]:
+    lowered = {name.lower(): comment for name, comment in comments.items()}
+    return tuple(replace(column, comment=lowered.get(column.name.lower())) for column in columns)
+
+
+def _with_declared(model: Model, sql: str) -> str:
+    """A view's query cast to the declared columns, where there are any."""
+    if not model.columns_are_declared or not model.columns:
+        return sql
+    columns = ", ".join(
+        f"CAST({quote(column.name)} AS {column.type}) AS {quote(column.name)}" if column.type else quote(column.name)
+        for column in model.columns
+    )
+    return f"SELECT {columns} FROM (\n{sql}\n)"
+
+
+def _names_for_python(model: Model) -> dict[str, NodeName]:
+    """Every spelling a Python model may use for the nodes it reads."""
+    names: dict[str, NodeName] = {**{str(read): read for read in model.reads}, **model.references}
+    return names

@@ -1,0 +1,350 @@
+"""The composition root: the one place that names concrete adapters, reads the clock and the process's surroundings.
+
+Adapters are imported when they are chosen, so that the command line starts fast and a missing PySpark is a readable
+error.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lamina.errors import LaminaError, SparkMissing
+from lamina.timeline.interval import Instant
+from lamina.timeline.parse import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lamina.app.application import Application
+    from lamina.app.ports import (
+        AnalysisOutcome,
+        AnalysisRequest,
+        Emit,
+        Engine,
+        GenerationRequest,
+        HideView,
+        QueryResult,
+        Reach,
+        ShowView,
+        WriteRequest,
+        Written,
+    )
+    from lamina.app.records import Owner, Publish
+    from lamina.identity.naming import PhysicalName
+    from lamina.project.config import Config
+
+STOP_VARIABLE = "LAMINA_STOP_AT"
+"""For tests: `kill:write.decided` or `stop:write.decided:2` ends or halts the process at that (n-th) kill point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenOptions:
+    """How a project is opened; `session` is a Spark session of the caller's own."""
+
+    directory: Path | None = None
+    target: str | None = None
+    debug: bool = False
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """One thing `doctor` looked at."""
+
+    name: str
+    status: str
+    detail: str
+    fix: str | None = None
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> Instant:
+        """The current instant."""
+        return Instant.of(datetime.now(timezone.utc))
+
+    def elapsed(self) -> float:
+        """Seconds since some moment, time asleep included where the system tells."""
+        boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.clock_gettime(boot_time) if boot_time is not None else time.monotonic()
+
+
+def parse_execution_time(text: str | None) -> Instant:
+    """The moment a command works at: given, or now."""
+    now = SystemClock().now()
+    return now if text is None else parse_time(text, relative_to=now).instant
+
+
+def find_project(options: OpenOptions) -> Path:
+    """The project's folder: the one given or the nearest parent with a `lamina.yaml`."""
+    from lamina.project.discover import find_root
+
+    return find_root(options.directory or Path.cwd())
+
+
+def log_folder(options: OpenOptions) -> Path | None:
+    """Where logs of the project go; `None` outside a project."""
+    try:
+        return find_project(options) / ".lamina" / "logs"
+    except LaminaError:
+        return None
+
+
+def open_application(options: OpenOptions, emit: Emit) -> Application:
+    """The use cases bound to one project. Nothing of Spark is imported or started."""
+    from lamina.app.application import Application
+    from lamina.app.apply_plan import Ports
+    from lamina.project.files import FileProject
+    from lamina.project.macros import load_recorded_macros
+    from lamina.state.open import open_store
+
+    root = find_project(options)
+    project = FileProject(root, target=options.target, environ=os.environ)
+    config = project.config()
+    clock = SystemClock()
+    reach = _reach_from(os.environ)
+    ports = Ports(
+        project=project,
+        store=open_store(config.target.state.reveal(), root),
+        engine=LazyEngine(root, config, emit, reach, options.session),
+        clock=clock,
+        emit=emit,
+        reach=reach,
+        owner=_owner(clock),
+        load_macros=load_recorded_macros,
+    )
+    return Application(ports, new_run_id=lambda: uuid.uuid4().hex[:12])
+
+
+def init_project(directory: Path, template: str, table_format: str) -> tuple[str, ...]:
+    """Create a project; answers the files made."""
+    from lamina.project.scaffold import create_project
+
+    return create_project(directory, template=template, table_format=table_format)
+
+
+def _owner(clock: SystemClock) -> Owner:
+    from lamina.app.records import Owner
+
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    try:
+        boot_id = boot.read_text(encoding="ascii").strip()
+    except OSError:
+        boot_id = "unknown"
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "python")
+    return Owner(host=socket.gethostname(), boot=boot_id, process=os.getpid(), command=command, started_at=clock.now())
+
+
+def _reach_from(environ: Mapping[str, str]) -> Reach:
+    """What happens at kill points: nothing, unless a test asked for an end there."""
+    wanted = environ.get(STOP_VARIABLE)
+    if not wanted:
+        return _go_on
+    how, _, rest = wanted.partition(":")
+    place, _, count = rest.partition(":")
+    left = [int(count or 1)]
+
+    def stop_at(name: str) -> None:
+        if name == place:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+
+    return stop_at
+
+
+def _go_on(_name: str) -> None:
+    """Nothing stops here."""
+
+
+class LazyEngine:
+    """The Spark engine, imported and made when something first needs it."""
+
+    def __init__(self, root: Path, config: Config, emit: Emit, reach: Reach, session: Any) -> None:
+        self._root, self._config, self._emit, self._reach, self._session = root, config, emit, reach, session
+        self._made: Engine | None = None
+
+    def _engine(self) -> Engine:
+        if self._made is None:
+            if importlib.util.find_spec("pyspark") is None:
+                raise SparkMissing(
+                    "PySpark is not installed in this Python environment",
+                    hint="`pip install 'lamina[spark]'` installs it; on a cluster use the Python that Spark came with",
+                )
+            from lamina.spark.engine import SparkEngine
+            from lamina.spark.session import SparkSettings
+
+            spark = self._config.target.spark
+            settings = SparkSettings(
+                home=self._root / ".lamina",
+                master=spark.master,
+                remote=spark.remote,
+                config={key: str(value) for key, value in spark.revealed_config().items()},
+                app_name=f"lamina {self._config.name}",
+            )
+            self._made = SparkEngine(settings, self._emit, self._reach, session=self._session)
+        return self._made
+
+    def prepare(self, owner_command: str) -> bool:
+        """See `Engine.prepare`."""
+        return self._engine().prepare(owner_command)
+
+    def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
+        """See `Engine.analyse`."""
+        return self._engine().analyse(requests)
+
+    def write(self, request: WriteRequest) -> Written:
+        """See `Engine.write`."""
+        return self._engine().write(request)
+
+    def create_generation(self, request: GenerationRequest) -> None:
+        """See `Engine.create_generation`."""
+        self._engine().create_generation(request)
+
+    def publish(self, publish: Publish) -> None:
+        """See `Engine.publish`."""
+        self._engine().publish(publish)
+
+    def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
+        """See `Engine.published`."""
+        return self._engine().published(names)
+
+    def show(self, views: Sequence[ShowView | HideView]) -> int:
+        """See `Engine.show`."""
+        return self._engine().show(views)
+
+    def query(self, sql: str, *, limit: int | None) -> QueryResult:
+        """See `Engine.query`."""
+        return self._engine().query(sql, limit=limit)
+
+    def frame(self, sql: str) -> Any:
+        """See `Engine.frame`."""
+        return self._engine().frame(sql)
+
+    def cancel(self) -> None:
+        """See `Engine.cancel`; nothing runs before the engine is made."""
+        if self._made is not None:
+            self._made.cancel()
+
+    def close(self) -> None:
+        """See `Engine.close`."""
+        if self._made is not None:
+            self._made.close()
+
+
+def diagnose(options: OpenOptions) -> tuple[Diagnosis, ...]:
+    """Look at everything a project needs; each fault comes with its fix."""
+    found = [_diagnose_python(), _diagnose_java(), *_diagnose_pyspark()]
+    is_spark_ready = all(diagnosis.status != "fault" for diagnosis in found)
+    try:
+        root = find_project(options)
+    except LaminaError as error:
+        return (*found, Diagnosis(name="project", status="fault", detail=error.message, fix=error.hint))
+    try:
+        application = open_application(options, lambda _event: None)
+    except LaminaError as error:
+        return (*found, *(_fault("project", problem) for problem in error.problems))
+    try:
+        found.extend(_diagnose_project(application, root))
+        found.append(_diagnose_state(application))
+        found.append(_diagnose_folder(root))
+        if is_spark_ready:
+            found.extend(_diagnose_session(application))
+    finally:
+        application.close()
+    return tuple(found)
+
+
+def _fault(name: str, error: LaminaError) -> Diagnosis:
+    where = f" ({error.location})" if error.location else ""
+    return Diagnosis(name=name, status="fault", detail=f"{error.message}{where}", fix=error.hint)
+
+
+def _diagnose_python() -> Diagnosis:
+    return Diagnosis(name="python", status="ok", detail=sys.version.split()[0])
+
+
+def _diagnose_java() -> Diagnosis:
+    if importlib.util.find_spec("pyspark") is None:
+        return Diagnosis(name="java", status="warning", detail="not looked at, because PySpark is not installed")
+    from lamina.spark.java import check_java
+
+    try:
+        return Diagnosis(name="java", status="ok", detail=f"Java {check_java()}")
+    except LaminaError as error:
+        return _fault("java", error)
+
+
+def _diagnose_pyspark() -> tuple[Diagnosis, ...]:
+    if importlib.util.find_spec("pyspark") is None:
+        fix = "`pip install 'lamina[spark]'`"
+        return (Diagnosis(name="pyspark", status="fault", detail="PySpark is not installed", fix=fix),)
+    from importlib.metadata import version
+
+    from lamina.spark.format_versions import is_supported, packages_for
+
+    installed = version("pyspark")
+    state = "ok" if is_supported(installed) else "warning"
+    fix = None if state == "ok" else "install a PySpark from 4.0 up to, not including, 4.4"
+    packages = packages_for(installed)
+    formats = [Diagnosis(name="format parquet", status="ok", detail="built in")]
+    for name, package in (
+        ("delta", packages.delta if packages else None),
+        ("iceberg", packages.iceberg if packages else None),
+    ):
+        detail = f"`{package}` fits this Spark; tables of this format are not written by this release"
+        if package is None:
+            detail = f"no {name} package is published for PySpark {installed}"
+        formats.append(Diagnosis(name=f"format {name}", status="warning", detail=detail))
+    return (Diagnosis(name="pyspark", status=state, detail=installed, fix=fix), *formats)
+
+
+def _diagnose_project(application: Application, root: Path) -> list[Diagnosis]:
+    try:
+        graph = application.graph(SystemClock().now())
+    except LaminaError as error:
+        return [_fault("project", problem) for problem in error.problems]
+    settings = application.settings()
+    detail = f"`{settings.name}` in {root}: {len(graph.models)} models, target `{settings.target}`"
+    found = [Diagnosis(name="project", status="ok", detail=detail)]
+    found.extend(Diagnosis(name="project", status="warning", detail=notice.message) for notice in graph.warnings)
+    return found
+
+
+def _diagnose_state(application: Application) -> Diagnosis:
+    try:
+        environments = application.environments()
+    except LaminaError as error:
+        return _fault("state", error)
+    return Diagnosis(name="state", status="ok", detail=f"answers; {len(environments)} environments recorded")
+
+
+def _diagnose_folder(root: Path) -> Diagnosis:
+    folder = root / ".lamina"
+    nearest = folder if folder.exists() else root
+    if os.access(nearest, os.W_OK):
+        return Diagnosis(name="folder", status="ok", detail=f"{folder} can be written")
+    fix = f"`chmod u+w {nearest}`, or copy the project to a folder you own"
+    return Diagnosis(name="folder", status="fault", detail=f"{folder} cannot be written", fix=fix)
+
+
+def _diagnose_session(application: Application) -> list[Diagnosis]:
+    begun = time.monotonic()
+    try:
+        answer = application.query("SELECT version()", environment=None, now=SystemClock().now(), limit=1)
+    except LaminaError as error:
+        return [_fault("spark session", error)]
+    seconds = time.monotonic() - begun
+    version_text = str(answer.rows[0][0]).split()[0]
+    return [Diagnosis(name="spark session", status="ok", detail=f"Spark {version_text} answers after {seconds:.0f} s")]

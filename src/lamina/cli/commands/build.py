@@ -1,0 +1,46 @@
+"""`lamina build`: make an environment match the project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamina.cli.options import change_options, common_options, environment_options, examples, read_request
+from lamina.cli.present.plan import plan_text, warnings_text
+from lamina.cli.present.summary import show_outcome
+
+if TYPE_CHECKING:
+    from lamina.app.report import Report
+    from lamina.cli.invocation import Invocation
+
+
+@click.command(
+    epilog=examples(
+        "lamina build",
+        "lamina build dev --select state:modified+",
+        "lamina build --restate shop.orders --start 2024-01-01 --end 2024-01-03",
+    )
+)
+@environment_options
+@change_options
+@common_options
+def build(invocation: Invocation, environment: str | None, **flags: Any) -> int:
+    """Make an environment match the project.
+
+    Stale models are built, missing intervals are processed, and the environment's views are pointed at the result.
+    What is already there is not built again; a second build has nothing to do.
+    """
+    output = invocation.output
+    request = read_request("build", invocation, environment, flags)
+
+    def announce(report: Report) -> bool:
+        output.note(*warnings_text(report))
+        if not output.is_json:
+            output.note(plan_text(report, is_verbose=output.is_verbose, has_differences=output.is_verbose), "")
+        return True
+
+    with invocation.application() as (application, _):
+        report = application.build(request, announce)
+    show_outcome(output, report)
+    return report.exit_code

@@ -1,0 +1,54 @@
+"""Groups of commands that know what is not a command."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from lamina.errors import UnknownName, UsageError
+
+
+class CommandGroup(click.Group):
+    """Commands in the order they were added; an unknown one is refused with the nearest name.
+
+    `later` names commands that are part of the contract and not of this release.
+    """
+
+    def __init__(self, *values: Any, later: tuple[str, ...] = (), **others: Any) -> None:
+        super().__init__(*values, **others)
+        self.later = later
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # the signature is Click's
+        """Every command, as a tour would show them."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a word to go by, show the help and answer that this was wrong usage."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(UsageError.exit_code)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command a user named."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            raise self._unknown(ctx.command_path, name)
+        return super().resolve_command(ctx, args)
+
+    def _unknown(self, path: str, name: str) -> UsageError:
+        if name in self.later:
+            return UsageError(
+                f"`{path} {name}` is not part of this release yet", hint=f"`{path} --help` lists the commands there are"
+            )
+        if name.startswith("-"):
+            return UsageError(f"`{path}` has no option `{name}`", hint=f"`{path} --help` shows how it is called")
+        near = get_close_matches(name, self.commands, n=1, cutoff=0.5)
+        return UnknownName(
+            f"`{path}` has no command `{name}`",
+            hint=f"did you mean `{path} {near[0]}`?" if near else f"`{path} --help` lists the commands there are",
+        )

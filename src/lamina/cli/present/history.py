@@ -1,0 +1,117 @@
+"""Runs and their batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.text import Text
+
+from lamina.app.report import SCHEMA_VERSION
+from lamina.cli.present.tables import plain_table
+from lamina.cli.present.words import date_time_words, interval_words, seconds_words
+from lamina.timeline.interval import MICROS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from lamina.app.records import BatchRecorded, HistoryEntry
+
+
+def history_document(entries: Sequence[HistoryEntry]) -> dict[str, Any]:
+    """Every run with its batches."""
+    return {"schema_version": SCHEMA_VERSION, "history": [_run(entry) for entry in entries]}
+
+
+def runs_text(entries: Sequence[HistoryEntry]) -> RenderableType:
+    """Every run on a line."""
+    if not entries:
+        return Text("Nothing has been built yet")
+    table = plain_table(
+        "run", "command", "environment", "status", "started", took="right", batches="right", rows="right"
+    )
+    for entry in entries:
+        seconds = _seconds(entry)
+        table.add_row(
+            entry.run_id,
+            entry.command,
+            entry.environment,
+            _status(entry.status),
+            date_time_words(entry.started_at),
+            "" if seconds is None else seconds_words(seconds),
+            str(len(entry.batches)),
+            f"{sum(batch.rows or 0 for batch in entry.batches):,}",
+        )
+    return table
+
+
+def run_text(entry: HistoryEntry) -> RenderableType:
+    """One run with its batches and their failures."""
+    seconds = _seconds(entry)
+    took = "not finished" if seconds is None else f"took {seconds_words(seconds)}"
+    head = Text.assemble(
+        "Run ",
+        (entry.run_id, "bold"),
+        f": {entry.command} of {entry.environment}, {entry.status}, {took}, "
+        f"started {date_time_words(entry.started_at)} UTC",
+    )
+    table = plain_table("model", "interval", "status", rows="right", seconds="right", statements="right")
+    for batch in entry.batches:
+        table.add_row(
+            batch.node,
+            interval_words(batch.interval) if batch.interval else "",
+            _status(batch.status),
+            "" if batch.rows is None else f"{batch.rows:,}",
+            f"{batch.seconds:.1f}",
+            str(batch.statements),
+        )
+    failures = [_failure(batch) for batch in entry.batches if batch.error]
+    return Group(head, "", table, *failures)
+
+
+def _failure(batch: BatchRecorded) -> Text:
+    error = batch.error or {}
+    hint = f"\n  hint: {error['hint']}" if error.get("hint") else ""
+    return Text.assemble(
+        ("\nerror", "bold red"), f" {error.get('code', '')}: {batch.node}: {error.get('message', '')}{hint}"
+    )
+
+
+def _status(status: str) -> Text:
+    return Text(status, style={"succeeded": "green", "failed": "bold red"}.get(status, "yellow"))
+
+
+def _seconds(entry: HistoryEntry) -> float | None:
+    if entry.finished_at is None:
+        return None
+    return (entry.finished_at.micros - entry.started_at.micros) / MICROS_PER_SECOND
+
+
+def _run(entry: HistoryEntry) -> dict[str, Any]:
+    seconds = _seconds(entry)
+    return {
+        "run_id": entry.run_id,
+        "command": entry.command,
+        "environment": entry.environment,
+        "status": entry.status,
+        "started_at": entry.started_at.isoformat(),
+        "finished_at": entry.finished_at.isoformat() if entry.finished_at else None,
+        "seconds": None if seconds is None else round(seconds, 3),
+        "batches": [_batch(batch) for batch in entry.batches],
+    }
+
+
+def _batch(batch: BatchRecorded) -> dict[str, Any]:
+    return {
+        "name": batch.node,
+        "physical_table": batch.physical,
+        "interval": list(batch.interval.to_pair()) if batch.interval else None,
+        "status": batch.status,
+        "rows": batch.rows,
+        "seconds": round(batch.seconds, 3),
+        "statements": batch.statements,
+        "finished_at": batch.finished_at.isoformat(),
+        "error": dict(batch.error) if batch.error else None,
+    }

@@ -1,0 +1,103 @@
+"""Where text goes: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import RenderableType
+
+# Text that goes to a file or another program is not folded: a line there is one line.
+_UNFOLDED = 100_000
+
+
+class Output:
+    """The two streams of one command, and how much it is to say.
+
+    With `is_json` a command prints one document with `document` and nothing with `result`.
+    """
+
+    def __init__(
+        self, *, is_json: bool = False, is_plain: bool = False, is_verbose: bool = False, is_debug: bool = False
+    ) -> None:
+        self.is_json, self.is_verbose, self.is_debug = is_json, is_verbose, is_debug
+        for stream in (sys.stdout, sys.stderr):
+            _never_fail_on_characters(stream)
+        self.results = _QuietConsole(is_plain=is_plain)
+        self.notes = _QuietConsole(is_plain=is_plain, is_stderr=True)
+
+    def result(self, *parts: RenderableType) -> None:
+        """Print what the user asked for."""
+        for part in parts:
+            self.results.print(part)
+
+    def note(self, *parts: RenderableType) -> None:
+        """Print what accompanies the result: warnings, progress, what to do next."""
+        for part in parts:
+            self.notes.print(part)
+
+    def text(self, text: str) -> None:
+        """Print a result exactly as it is, a line end added if there is none."""
+        with _until_reader_leaves(sys.stdout):
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+            sys.stdout.flush()
+
+    def document(self, document: Mapping[str, Any]) -> None:
+        """Print the one JSON document of a command."""
+        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        self.text(json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False))
+
+
+class _QuietConsole(Console):
+    """A console that takes text literally and does not mind when its reader has gone."""
+
+    def __init__(self, *, is_plain: bool, is_stderr: bool = False) -> None:
+        super().__init__(
+            stderr=is_stderr, no_color=True if is_plain else None, markup=False, emoji=False, highlight=False
+        )
+        if not self.is_terminal and not os.environ.get("COLUMNS"):
+            self.width = _UNFOLDED
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _turn_away(self.file)
+
+
+def finish() -> None:
+    """Hand over what is still buffered; a reader that has gone is no error."""
+    for stream in (sys.stdout, sys.stderr):
+        with _until_reader_leaves(stream):
+            stream.flush()
+
+
+@contextlib.contextmanager
+def _until_reader_leaves(stream: Any) -> Any:
+    try:
+        yield
+    except BrokenPipeError:
+        _turn_away(stream)
+
+
+def _turn_away(stream: Any) -> None:
+    """Let what a stream still holds go nowhere, so that the interpreter does not complain at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)
+
+
+def _never_fail_on_characters(stream: TextIO) -> None:
+    """A name that the terminal's encoding cannot show is shown escaped instead of ending the command."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")

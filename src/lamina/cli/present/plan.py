@@ -1,0 +1,212 @@
+"""A plan as a tree: nodes under the reason for their work, with intervals and differences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.text import Text
+from rich.tree import Tree
+
+from lamina.cli.present.words import count_of, intervals_words, moment_words, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import RenderableType
+
+    from lamina.app.report import Report
+    from lamina.planning.steps import Plan, Step
+
+_TITLES = {
+    "first_run": "first run",
+    "query_changed": "query changed",
+    "config_changed": "configuration changed",
+    "function_changed": "function changed",
+    "schema_changed": "columns changed",
+    "upstream_changed": "upstream changed",
+    "source_changed": "source may have changed",
+    "missing_intervals": "missing intervals",
+    "restated": "restated",
+    "run_despite_unchanged": "runs although nothing changed",
+    "upstream_rewritten": "upstream computed again",
+    "forced": "forced",
+}
+_WITH_CAUSE = ("upstream_changed", "source_changed", "upstream_rewritten")
+_ACTION_TITLES = {
+    "wait": "waiting",
+    "remove": "no longer in the project",
+    "skip": "left out",
+    "blocked": "blocked",
+}
+_MARKS = {
+    "build": ("+", "green"),
+    "seed_and_build": ("+", "green"),
+    "reuse": ("=", "cyan"),
+    "metadata": ("~", "yellow"),
+    "skip": (".", "dim"),
+    "wait": (".", "yellow"),
+    "blocked": ("!", "bold red"),
+    "remove": ("-", "red"),
+}
+_COUNTED = {
+    "build": "to build",
+    "seed_and_build": "to build",
+    "reuse": "to reuse",
+    "metadata": "with new metadata only",
+    "wait": "waiting",
+    "blocked": "blocked",
+    "remove": "to remove",
+    "skip": "unchanged",
+}
+
+
+def changes_anything(report: Report) -> bool:
+    """Whether building would change tables, pointers or the environment itself."""
+    return report.plan.has_work or report.plan.revision == 0
+
+
+def plan_text(report: Report, *, is_verbose: bool, has_differences: bool = True) -> RenderableType:
+    """The whole plan: the environment, the tree, and how much there is to do."""
+    steps = report.plan.steps if is_verbose else [step for step in report.plan.steps if not _is_unchanged(step)]
+    parts: list[RenderableType] = [_headline(report)]
+    if steps:
+        parts.append("")
+        parts.append(_tree(steps, is_verbose=is_verbose, has_differences=has_differences))
+    parts += ["", _totals(report.plan)]
+    return Group(*parts)
+
+
+def warnings_text(report: Report) -> tuple[Text, ...]:
+    """Every warning on a line of its own."""
+    return tuple(
+        Text.assemble(("warning", "bold yellow"), " ", (notice.code, "bold"), f": {notice.message}")
+        for notice in (*report.plan.warnings, *report.notices)
+    )
+
+
+def queries_text(queries: Mapping[str, str]) -> tuple[RenderableType, ...]:
+    """The SQL that would be sent, model by model."""
+    return tuple(
+        Group("", Text.assemble("SQL of ", (name, "bold"), ":"), Padding(Text(sql), (0, 0, 0, 2)))
+        for name, sql in queries.items()
+    )
+
+
+def queries_document(report: Report, queries: Mapping[str, str]) -> dict[str, Any]:
+    """The plan's document with the SQL added to its nodes."""
+    document = report.to_dict()
+    nodes = [{**node, "sql": queries.get(node["name"])} for node in document["nodes"]]
+    return {**document, "nodes": nodes}
+
+
+def next_step(report: Report) -> Text:
+    """What carries the plan out, or how it can be made possible."""
+    plan = report.plan
+    command = "lamina build" if plan.environment == plan.baseline else f"lamina build {plan.environment}"
+    if plan.is_blocked:
+        return Text("This plan cannot be built as it is: see what is blocked above", style="bold")
+    if plan.has_work:
+        return Text(f"`{command}` carries this out")
+    if plan.revision == 0:
+        return Text(f"Nothing has to be computed; `{command}` creates the environment")
+    return Text("Nothing to do: the environment matches the project and no interval is missing")
+
+
+def _headline(report: Report) -> Text:
+    plan = report.plan
+    origin = f", begins as {plan.baseline}" if plan.revision == 0 and plan.environment != plan.baseline else ""
+    revision = f", revision {plan.revision}" if plan.revision else ""
+    return Text.assemble(
+        "Environment ",
+        (plan.environment, "bold"),
+        f" ({report.environment_status}{revision}{origin}) of project {report.settings.name}, "
+        f"as of {moment_words(plan.now)} UTC",
+    )
+
+
+def _is_unchanged(step: Step) -> bool:
+    return step.action == "skip" and step.reason == "unchanged"
+
+
+def _title(step: Step) -> str:
+    if _is_unchanged(step):
+        return "unchanged"
+    if step.action in _ACTION_TITLES:
+        return _ACTION_TITLES[step.action]
+    title = _TITLES.get(step.reason, step.reason.replace("_", " "))
+    if step.reason in _WITH_CAUSE and step.cause is not None:
+        return f"{title} (because of {step.cause})"
+    return title
+
+
+def _tree(steps: Iterable[Step], *, is_verbose: bool, has_differences: bool) -> Tree:
+    groups: dict[str, list[Step]] = {}
+    for step in steps:
+        groups.setdefault(_title(step), []).append(step)
+    last = [*_ACTION_TITLES.values(), "unchanged"]
+    root = Tree("", hide_root=True)
+    for title in sorted(groups, key=lambda title: last.index(title) + 1 if title in last else 0):
+        branch = root.add(Text(title, style="bold"))
+        for step in groups[title]:
+            _add_step(branch, step, is_verbose=is_verbose, has_differences=has_differences)
+    return root
+
+
+def _add_step(branch: Tree, step: Step, *, is_verbose: bool, has_differences: bool) -> None:
+    leaf = branch.add(_step_line(step))
+    if _is_unchanged(step):
+        return
+    if step.batches and not step.intervals.is_empty:
+        ranges = intervals_words(step.intervals, is_complete=is_verbose)
+        leaf.add(Text(f"{ranges}: {count_of(len(step.batches), 'batch')}", style="cyan"))
+    leaf.add(Text(step.explanation, style="dim"))
+    if step.changed_columns:
+        leaf.add(Text(f"columns: {', '.join(step.changed_columns)}"))
+    if step.diff and has_differences:
+        leaf.add(difference_text(step.diff))
+
+
+def _step_line(step: Step) -> Text:
+    mark, style = _MARKS[step.action]
+    word = step.action.replace("_", " ")
+    line = Text.assemble((f"{mark} {word} ", style), (step.node, "bold"), f"  {step.kind}")
+    if step.version is not None:
+        line.append(f"  {short(step.version)}", style="dim")
+    if step.previous_version is not None and step.previous_version != step.version:
+        line.append(
+            f" (was {short(step.previous_version)})" if step.version else f"  {short(step.previous_version)}", "dim"
+        )
+    if step.change is not None:
+        line.append(f"  {step.change.replace('_', '-')}", style="yellow")
+    return line
+
+
+def difference_text(difference: str) -> Text:
+    """A unified diff, added lines green and removed lines red."""
+    text = Text()
+    for line in difference.rstrip("\n").split("\n"):
+        if line.startswith(("+++", "---")):
+            style = "bold"
+        elif line.startswith("@@"):
+            style = "cyan"
+        else:
+            style = {"+": "green", "-": "red"}.get(line[:1], "")
+        text.append(f"{line}\n", style=style)
+    text.rstrip()
+    return text
+
+
+def _totals(plan: Plan) -> Text:
+    numbers: dict[str, int] = {}
+    for step in plan.steps:
+        word = "left out" if step.action == "skip" and not _is_unchanged(step) else _COUNTED[step.action]
+        numbers[word] = numbers.get(word, 0) + 1
+    batches = sum(len(step.batches) for step in plan.steps if step.has_work)
+    if "to build" in numbers:
+        words = [f"{numbers.pop('to build')} to build ({count_of(batches, 'batch')})"]
+    else:
+        words = ["nothing to build"]
+    words += [f"{number} {word}" for word, number in numbers.items()]
+    return Text(", ".join(words), style="bold")

@@ -1,0 +1,122 @@
+"""What a build or run did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from lamina.cli.present.plan import plan_text, warnings_text
+from lamina.cli.present.problems import problem_text
+from lamina.cli.present.tables import plain_table
+from lamina.cli.present.words import count_of, date_time_words, seconds_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from lamina.app.report import NodeResult, Report
+    from lamina.cli.present.output import Output
+
+_STYLES = {"succeeded": "green", "failed": "bold red", "skipped": "yellow", "reused": "cyan"}
+_COUNTED = {"succeeded": "built", "failed": "failed", "skipped": "skipped", "reused": "reused"}
+
+
+def show_outcome(output: Output, report: Report) -> None:
+    """Print the report of `build` or `run`: results on stdout, failures and what to do next on stderr."""
+    if output.is_json:
+        output.document(report.to_dict())
+        return
+    match report.status:
+        case "nothing_to_do":
+            output.note(*warnings_text(report))
+            output.result(*_nothing_to_do(report))
+        case "blocked":
+            output.note(*warnings_text(report))
+            output.result(plan_text(report, is_verbose=output.is_verbose, has_differences=False))
+            output.note(Text("Blocked: nothing was changed", style="bold red"))
+        case "planned":
+            output.note(Text("Not built: nothing was changed", style="bold"))
+        case _:
+            if report.results:
+                output.result(_results_table(report))
+            output.result(_totals(report))
+            output.note(*_waiting(report), *_failures(report))
+
+
+def _results_table(report: Report) -> Table:
+    rows = [(step, report.results[step.node]) for step in report.plan.steps if step.node in report.results]
+    notes = [_note(result) for _, result in rows]
+    table = plain_table("model", "status", rows="right", batches="right", seconds="right")
+    if any(notes):
+        table.add_column("note", overflow="fold")
+    for (step, result), note in zip(rows, notes, strict=True):
+        cells: list[RenderableType] = [
+            step.node,
+            Text(result.status, style=_STYLES[result.status]),
+            "" if result.rows is None else f"{result.rows:,}",
+            f"{result.batches} of {len(step.batches)}" if step.batches else "",
+            "" if result.seconds is None else f"{result.seconds:.1f}",
+        ]
+        table.add_row(*cells, *([note] if any(notes) else []))
+    return table
+
+
+def _note(result: NodeResult) -> str:
+    if result.error is not None:
+        return result.error.code
+    return (result.explanation or "").removeprefix("skipped: ")
+
+
+def _totals(report: Report) -> Text:
+    results = report.results.values()
+    numbers = {word: sum(1 for result in results if result.status == status) for status, word in _COUNTED.items()}
+    words = [f"{number} {word}" for word, number in numbers.items() if number]
+    rows = sum(result.rows or 0 for result in results)
+    batches = sum(result.batches for result in results)
+    figures = [count_of(batches, "batch"), count_of(rows, "row")] if batches else []
+    figures += [f"{count_of(report.views, 'view')} changed", f"in {seconds_words(report.seconds)}"]
+    style = "bold green" if report.status == "succeeded" else "bold red"
+    run = f", run {report.run_id}" if report.run_id else ""
+    return Text.assemble(
+        (report.status, style),
+        f": {', '.join([*words, *figures])}\n",
+        f"environment {report.plan.environment} is {report.environment_status}{run}",
+    )
+
+
+def _nothing_to_do(report: Report) -> Iterator[Text]:
+    waiting = list(_waiting(report))
+    name = report.plan.environment
+    if waiting:
+        yield Text(f"Nothing to do in {name} right now")
+        yield from waiting
+    elif report.plan.command == "run":
+        yield Text(f"Nothing to do: no interval of {name} is due")
+    else:
+        yield Text(f"Nothing to do: {name} matches the project and no interval is missing")
+    if report.next_release is not None:
+        yield Text(f"The next interval is due at {date_time_words(report.next_release)} UTC")
+
+
+def _waiting(report: Report) -> Iterator[Text]:
+    for step in report.plan.steps:
+        if step.action == "wait" or step.waiting_for:
+            yield Text.assemble(("waiting", "yellow"), f" {step.node}: {step.explanation}")
+
+
+def _failures(report: Report) -> Iterator[Text]:
+    failed = [step.node for step in report.plan.steps if (result := report.results.get(step.node)) and result.error]
+    for node in failed:
+        error = report.results[node].error
+        if error is not None:
+            yield Text("\n").join([Text(), problem_text(error)])
+    if failed:
+        plan = report.plan
+        again = f"lamina {plan.command} {plan.environment}"
+        mend = "Fix what is named above" if plan.command == "build" else "Remove the cause named above"
+        yield Text(f"\n{mend}, then `{again}` goes on: what succeeded is not computed again", style="bold")
+        if report.run_id:
+            yield Text(f"`lamina history {report.run_id}` lists every batch of this run")

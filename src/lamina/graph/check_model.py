@@ -1,0 +1,213 @@
+"""What a single model must not say."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from lamina.errors import BadSchedule, DefinitionError, LaminaError
+from lamina.graph.kinds import (
+    Embedded,
+    External,
+    Full,
+    IncrementalByPartition,
+    IncrementalByTimeRange,
+    IncrementalByUniqueKey,
+    IncrementalUnmanaged,
+    Managed,
+    ScdType2ByColumn,
+    ScdType2ByTime,
+    Seed,
+    View,
+)
+from lamina.sql.render import strftime_to_spark
+from lamina.sql.types import columns_in
+from lamina.sql.values import KindValue
+from lamina.timeline.interval import Instant
+from lamina.timeline.parse import as_end, as_start, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lamina.errors import Location
+    from lamina.graph.model import Column, Model
+    from lamina.graph.properties import Block
+
+_TIME_TYPES = ("date", "timestamp", "timestamp_ntz", "string")
+_INTEGER_TYPES = ("tinyint", "smallint", "int", "bigint")
+
+
+def check_model(model: Model, block: Block, columns: Sequence[Column] | None) -> Iterator[LaminaError]:
+    """Everything wrong with a model that its own file can tell; `columns` are None when not known for sure."""
+    yield from _check_partitions(model, block)
+    yield from _check_policies(model, block)
+    yield from _check_times(model, block)
+    if columns is not None:
+        yield from _check_duplicates(model, columns)
+        yield from _check_columns(model, block, columns)
+    if isinstance(model.kind, IncrementalByTimeRange):
+        yield from _check_time_column(model.kind, _inside_kind(block, "time_column"), columns)
+
+
+def check_known_columns(model: Model, columns: Sequence[Column]) -> Iterator[LaminaError]:
+    """The same for columns that became known after the file was read, at the place of the model."""
+    wanted = {name.lower(): ("partitioned_by", name) for text in model.partitioned_by for name in columns_in(text)}
+    if isinstance(model.kind, IncrementalByTimeRange):
+        name = model.kind.time_column.name
+        wanted[name.lower()] = ("time_column", name)
+    names = [column.name for column in columns]
+    for key, name in wanted.values():
+        if name.lower() not in {known.lower() for known in names}:
+            yield _missing(key, name, names, model.location)
+
+
+def _check_partitions(model: Model, block: Block) -> Iterator[LaminaError]:
+    kind = model.kind
+    if isinstance(kind, View | Embedded | External):
+        for key in ("partitioned_by", "clustered_by"):
+            if block.has(key):
+                yield DefinitionError(
+                    f"`{key}` has no meaning for kind `{kind.name}`, which stores no rows",
+                    hint=f"remove `{key}`, or choose another kind",
+                    location=block.place(key),
+                )
+    needs_partitions = isinstance(kind, IncrementalByPartition) or (
+        isinstance(kind, IncrementalUnmanaged) and kind.insert_overwrite
+    )
+    if needs_partitions and not model.partitioned_by and not block.has("partitioned_by"):
+        what = f"kind `{kind.name}`" + (" with `insert_overwrite`" if isinstance(kind, IncrementalUnmanaged) else "")
+        yield DefinitionError(
+            f"{what} needs `partitioned_by`", hint="add `partitioned_by column_name`", location=block.place("kind")
+        )
+
+
+def _check_policies(model: Model, block: Block) -> Iterator[LaminaError]:
+    kind = model.kind
+    if isinstance(kind, Embedded) and model.audits and block.has("audits"):
+        yield DefinitionError(
+            "an EMBEDDED model has no rows of its own to audit",
+            hint="attach the audits to the models that read it",
+            location=block.place("audits"),
+        )
+    policy = None if isinstance(kind, Full | View | Embedded | Seed | External | Managed) else kind.policy
+    if block.has("physical_version") and (policy is None or not policy.forward_only):
+        yield DefinitionError(
+            "`physical_version` is for forward-only models",
+            hint="remove it, or set `forward_only true`",
+            location=block.place("physical_version"),
+        )
+
+
+def _check_times(model: Model, block: Block) -> Iterator[LaminaError]:
+    if model.end is None:
+        return
+    if model.start is None:
+        if not block.has("start"):
+            yield BadSchedule("`end` needs a `start`", hint="add `start '2024-01-01'`", location=block.place("end"))
+        return
+    if _is_absolute(model.start) and _is_absolute(model.end):
+        yield from check_times(model, Instant(0), block.place("end"))
+
+
+def check_times(model: Model, now: Instant, location: Location | None = None) -> Iterator[LaminaError]:
+    """An error when the model ends before it starts, words such as `yesterday` being read at `now`."""
+    if model.start is None or model.end is None:
+        return
+    start = as_start(parse_time(model.start, relative_to=now))
+    end = as_end(parse_time(model.end, relative_to=now))
+    if end <= start:
+        yield BadSchedule(
+            f"`end` {model.end} is before `start` {model.start}",
+            hint="choose an end after the start; a date given as end includes that whole day",
+            location=location or model.location,
+            node=model.name,
+        )
+
+
+def _is_absolute(text: str) -> bool:
+    there = parse_time(text, relative_to=Instant(0))
+    # Two moments no word such as `yesterday` or `in 3 years` can bring together.
+    return there == parse_time(text, relative_to=Instant(400 * 366 * 86_400_000_000))
+
+
+def _check_duplicates(model: Model, columns: Sequence[Column]) -> Iterator[LaminaError]:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.lower() in seen:
+            yield DefinitionError(
+                f"two columns of the query are called `{column.name}`",
+                hint="give one of them another name with AS",
+                location=model.location,
+            )
+        seen.add(column.name.lower())
+
+
+def _check_columns(model: Model, block: Block, columns: Sequence[Column]) -> Iterator[LaminaError]:
+    names = [column.name for column in columns]
+    known = {name.lower() for name in names}
+    for key, location, wanted in _wanted_columns(model, block):
+        if wanted.lower() not in known:
+            yield _missing(key, wanted, names, location)
+
+
+def _wanted_columns(model: Model, block: Block) -> Iterator[tuple[str, Location, str]]:
+    """Every column that a property names, with the property and its place."""
+    kind = model.kind
+    if isinstance(kind, IncrementalByTimeRange):
+        yield "time_column", _inside_kind(block, "time_column"), kind.time_column.name
+    for key, texts in (("partitioned_by", model.partitioned_by), ("clustered_by", model.clustered_by)):
+        for name in (name for text in texts for name in columns_in(text)):
+            if not isinstance(kind, IncrementalByTimeRange) or name != kind.time_column.name:
+                yield key, block.place(key), name
+    if isinstance(kind, IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn):
+        for text in kind.unique_key:
+            for name in columns_in(text):
+                yield "unique_key", _inside_kind(block, "unique_key"), name
+    if isinstance(kind, ScdType2ByTime | ScdType2ByColumn) and kind.updated_at_name is not None:
+        yield "updated_at_name", _inside_kind(block, "updated_at_name"), kind.updated_at_name
+    if isinstance(kind, ScdType2ByColumn):
+        for name in kind.columns:
+            yield "columns", _inside_kind(block, "columns"), name
+
+
+def _check_time_column(
+    kind: IncrementalByTimeRange, location: Location, columns: Sequence[Column] | None
+) -> Iterator[LaminaError]:
+    column = kind.time_column
+    if column.format is not None:
+        try:
+            strftime_to_spark(column.format)
+        except LaminaError as error:
+            yield DefinitionError(error.message, hint=error.hint, location=location)
+    found = next((each for each in columns or () if each.name.lower() == column.name.lower()), None)
+    if found is None or found.type is None:
+        return
+    if found.type in _INTEGER_TYPES and column.format is None:
+        yield DefinitionError(
+            f"time column `{column.name}` is a number and needs a format",
+            hint=f"write `time_column ({column.name}, '%Y%m%d')`",
+            location=location,
+        )
+    elif not found.type.startswith((*_TIME_TYPES, *_INTEGER_TYPES, "varchar", "char")):
+        yield DefinitionError(
+            f"time column `{column.name}` has the type `{found.type}`, which is no time",
+            hint="cast it to DATE or TIMESTAMP in the query",
+            location=location,
+        )
+
+
+def _missing(key: str, name: str, names: Sequence[str], location: Location) -> DefinitionError:
+    near = get_close_matches(name, names, n=1)
+    listed = ", ".join(f"`{known}`" for known in names)
+    return DefinitionError(
+        f"`{key}` names `{name}`, which is not among the columns of the query",
+        hint=f"did you mean `{near[0]}`?" if near else f"the columns are {listed}",
+        location=location,
+    )
+
+
+def _inside_kind(block: Block, key: str) -> Location:
+    kind = block.value("kind")
+    properties = kind.properties if isinstance(kind, KindValue) else ()
+    found = next((each for each in properties if each.key == key), None)
+    return found.value.location if found is not None else block.place("kind")

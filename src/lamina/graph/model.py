@@ -1,0 +1,172 @@
+"""A model: one table or view that a user declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from lamina.timeline.grain import Grain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.errors import Location
+    from lamina.graph.kinds import Kind, Setting
+    from lamina.graph.names import NodeName
+    from lamina.sql.fragment import Fragment
+
+VariableValue: TypeAlias = "str | int | float | bool | list[VariableValue] | dict[str, VariableValue] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """An output column; type text in Spark's lower-case spelling, `None` when only the name is known."""
+
+    name: str
+    type: str | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonModule:
+    """A project module captured as text so that recorded code can run without the files."""
+
+    name: str
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlText:
+    """One statement with its macros expanded as far as possible.
+
+    `expanded` still holds time variables by name; when `is_time_dependent`, `source` must be expanded anew for every
+    interval because a time value decides more than a literal.
+    """
+
+    source: Fragment
+    expanded: str
+    is_time_dependent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MacroEnvironment:
+    """What the macros of a model need to be expanded again later."""
+
+    variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+    blueprint: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+    definitions: tuple[Fragment, ...] = ()
+    modules: tuple[PythonModule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlBody:
+    """A query and the statements around it."""
+
+    query: SqlText
+    canonical: str
+    pre_statements: tuple[SqlText, ...] = ()
+    post_statements: tuple[SqlText, ...] = ()
+    on_virtual_update: tuple[SqlText, ...] = ()
+    macros: MacroEnvironment = field(default_factory=MacroEnvironment)
+    has_star: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonBody:
+    """A function that returns DataFrames, with every project module it needs."""
+
+    module: str
+    function: str
+    modules: tuple[PythonModule, ...]
+    variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedBody:
+    """The content of a CSV file: `content_hash` is its identity, `path` where to read it (project-relative)."""
+
+    path: str
+    content_hash: str
+
+
+Body: TypeAlias = SqlBody | PythonBody | SeedBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCall:
+    """An audit attached to a model, arguments as SQL text."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalCall:
+    """A signal attached to a model, arguments as SQL text."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Everything a user said about one model, with defaults filled in and names resolved.
+
+    `reads` lists the nodes and sources whose tables the body reads, by full name, in sorted order.
+    """
+
+    name: NodeName
+    kind: Kind
+    body: Body
+    reads: tuple[NodeName, ...]
+    location: Location
+    references: Mapping[str, NodeName] = field(default_factory=lambda: MappingProxyType({}))
+    """Table names as written in the query (lower case, dotted) and the node each one means."""
+    columns: tuple[Column, ...] | None = None
+    columns_are_declared: bool = False
+    dialect: str = "spark"
+    description: str | None = None
+    owner: str | None = None
+    tags: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    cron: str = "@daily"
+    cron_tz: str = "UTC"
+    grain: Grain = Grain.DAY
+    allow_partials: bool = False
+    stamp: str | None = None
+    audits: tuple[AuditCall, ...] = ()
+    signals: tuple[SignalCall, ...] = ()
+    grains: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
+    """Partition expressions as Spark SQL, the time column included where the kind adds it."""
+    clustered_by: tuple[str, ...] = ()
+    table_format: str = "parquet"
+    storage_format: str | None = None
+    physical_properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    virtual_properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    session_properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    replay_on_change: str | None = None
+    run_despite_unchanged: str | None = None
+    wait_for_parents: bool = True
+    follow_rewrites: bool = True
+    further: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Properties that are understood but have no effect on data here (owner lists, grants, linter rules), as text."""
+
+    @property
+    def type(self) -> Literal["model", "seed"]:
+        """The node type in the contract's words."""
+        return "seed" if isinstance(self.body, SeedBody) else "model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """An external table read at its own name."""
+
+    name: NodeName
+    columns: tuple[Column, ...] | None = None
+    is_declared: bool = False
+    description: str | None = None
+    location: Location | None = None

@@ -1,0 +1,622 @@
+"""Reads the properties of one model, fills in defaults and checks what one file can tell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lamina.errors import BadName, BadPythonModel, BadSchedule, DefinitionError, LaminaError, SyntaxProblem
+from lamina.graph.check_model import check_model
+from lamina.graph.dag import Notice
+from lamina.graph.draft import Draft, WrittenReference
+from lamina.graph.header_macros import expand_properties
+from lamina.graph.kinds import (
+    Embedded,
+    External,
+    Full,
+    IncrementalByPartition,
+    IncrementalByTimeRange,
+    Managed,
+    Seed,
+    View,
+)
+from lamina.graph.model import AuditCall, Column, Model, SeedBody, SignalCall
+from lamina.graph.names import NodeName
+from lamina.graph.properties import Block, CallValue, setting_of
+from lamina.graph.read_body import macro_scope, read_sql_body
+from lamina.graph.read_kind import read_kind
+from lamina.sql.fragment import Fragment
+from lamina.sql.names import LONGEST_SCHEMA_NAME, LONGEST_TABLE_NAME, check_catalog_name, make_table_name
+from lamina.sql.types import columns_in
+from lamina.sql.values import Items, KindValue, Text, Word, as_items, sql_of, text_of
+from lamina.timeline.cron import Schedule
+from lamina.timeline.grain import Grain
+from lamina.timeline.interval import Instant
+from lamina.timeline.parse import parse_duration, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lamina.errors import Location
+    from lamina.graph.draft import Surroundings
+    from lamina.graph.kinds import Kind, Setting
+    from lamina.graph.model import Body, PythonBody, VariableValue
+    from lamina.graph.read_body import ReadBody
+    from lamina.sql.document import Document
+    from lamina.sql.names import TableName
+    from lamina.sql.query import QueryShape
+    from lamina.sql.values import Property, Value
+
+_MAPS = ("physical_properties", "virtual_properties", "session_properties")
+_STATEMENTS = ("pre_statements", "post_statements", "on_virtual_update")
+_KIND_DEFAULTS = ("on_destructive_change", "on_additive_change", "batch_concurrency")
+_FURTHER = (
+    "project",
+    "references",
+    "grants",
+    "grants_target_layer",
+    "gateway",
+    "physical_version",
+    "optimize_query",
+    "formatting",
+    "ignored_rules",
+    "virtual_environment_mode",
+    "retention",
+)
+PROPERTIES = (
+    "name",
+    "kind",
+    "materialized",
+    "dialect",
+    "description",
+    "owner",
+    "tags",
+    "start",
+    "end",
+    "cron",
+    "cron_tz",
+    "interval_unit",
+    "allow_partials",
+    "stamp",
+    "columns",
+    "column_descriptions",
+    "depends_on",
+    "audits",
+    "signals",
+    "grain",
+    "grains",
+    "partitioned_by",
+    "clustered_by",
+    "table_format",
+    "storage_format",
+    "table_properties",
+    *_MAPS,
+    "enabled",
+    "blueprints",
+    "forward_only",
+    "replay_on_change",
+    "query_change_backfill",
+    "run_despite_unchanged",
+    "wait_for_parents",
+    "follow_rewrites",
+    *_FURTHER,
+)
+"""Every property of a MODEL header."""
+
+_REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
+_TABLE_FORMATS = ("parquet", "delta", "iceberg", "hive", "hudi")
+_AUDIT_PROPERTIES = ("name", "dialect", "defaults", "blocking", "skip", "standalone")
+
+
+class ModelReader:
+    """Reads one model of one file; problems go to the list it is given."""
+
+    def __init__(
+        self,
+        properties: tuple[Property, ...],
+        location: Location,
+        dialect: str,
+        surroundings: Surroundings,
+        blueprint: Mapping[str, VariableValue],
+        number: int,
+        problems: list[LaminaError],
+    ) -> None:
+        self._surroundings = surroundings
+        self._blueprint = blueprint
+        self._number = number
+        self._location = location
+        self._dialect = dialect
+        self._problems = problems
+        self._notices: list[Notice] = []
+        self._defaults = {each.key: each for each in surroundings.defaults}
+        self._block = self._open(properties)
+
+    def read_sql(self, document: Document, stem: str) -> Draft | None:
+        """The draft of a SQL model; None when it is not enabled or something is wrong."""
+        if self._block.boolean("enabled") is False:
+            return None
+        self._block.check_keys(PROPERTIES)
+        name = self._name(stem)
+        kind = self._kind(View())
+        if isinstance(kind, External):
+            self._problem(
+                "kind `EXTERNAL` belongs to tables that no model makes", "declare the table in `sources/`", "kind"
+            )
+        if isinstance(kind, Seed):
+            return self._seed(document, name, kind)
+        if document.query is None:
+            self._problems.append(
+                DefinitionError(
+                    "the model has no query", hint="write a SELECT after the header", location=self._location
+                )
+            )
+            return None
+        body = read_sql_body(
+            document,
+            document.query,
+            self._surroundings,
+            self._blueprint,
+            kind.name if kind else None,
+            self._default_statements(),
+            self._problems,
+        )
+        inline = self._inline_audits(document)
+        if body is None or name is None or kind is None:
+            self._read_rest(name, kind or Full(), None, inline)
+            return None
+        return self._finish(name, kind, body.body, body, inline)
+
+    def read_python(self, body: PythonBody, reads: tuple[WrittenReference, ...], stem: str) -> Draft | None:
+        """The draft of a Python model; None when it is not enabled or something is wrong."""
+        if self._block.boolean("enabled") is False:
+            return None
+        self._block.check_keys(
+            PROPERTIES, dict.fromkeys(_STATEMENTS, "statements around a Python model are written in its function")
+        )
+        name = self._name(stem)
+        kind = self._kind(Full())
+        if isinstance(kind, View | Embedded | Seed | Managed | External):
+            self._problems.append(
+                BadPythonModel(
+                    f"a Python model cannot be of kind `{kind.name}`",
+                    hint="use `FULL` or an incremental kind, or write the model in SQL",
+                    location=self._location,
+                )
+            )
+        if not self._block.has("columns"):
+            self._problems.append(
+                BadPythonModel(
+                    "a Python model must declare its columns",
+                    hint='add `columns={"id": "int", …}` to the decorator',
+                    location=self._location,
+                )
+            )
+        if name is None or kind is None:
+            self._read_rest(name, kind or Full(), None, {})
+            return None
+        draft = self._finish(name, kind, replace(body, variables=self._python_variables(body)), None, {})
+        # What the user lists is the whole truth: code may name tables that it does not read.
+        is_listed = self._block.has("depends_on")
+        return draft if draft is None or is_listed else replace(draft, references=reads)
+
+    def _python_variables(self, body: PythonBody) -> Mapping[str, VariableValue]:
+        return MappingProxyType({**body.variables, **self._blueprint})
+
+    def _seed(self, document: Document, name: TableName | None, kind: Seed) -> Draft | None:
+        query = document.query
+        if query is not None and not query.text.strip().upper().startswith("@INSERT_SEED"):
+            self._problems.append(
+                DefinitionError(
+                    "a model of kind `SEED` has no query of its own",
+                    hint="remove the query; the rows come from the file",
+                    location=query.location,
+                )
+            )
+        return None if name is None else self._finish(name, kind, SeedBody(path="", content_hash=""), None, {})
+
+    def _open(self, properties: tuple[Property, ...]) -> Block:
+        """The header with its macros expanded and the project's defaults behind it."""
+        scope = macro_scope(self._surroundings, self._blueprint)
+        expanded: list[Property] = []
+        for each in properties:
+            if each.key == "blueprints":
+                continue
+            try:
+                expanded.extend(expand_properties((each,), scope, self._dialect))
+            except LaminaError as error:
+                self._problems.extend(error.problems)
+        given = {each.key for each in expanded}
+        if len(given) < len(expanded):
+            repeated = next(
+                each for number, each in enumerate(expanded) if each.key in {p.key for p in expanded[:number]}
+            )
+            self._problems.append(
+                SyntaxProblem(f"`{repeated.key}` is given twice", hint="remove one of them", location=repeated.location)
+            )
+        own_kind = {"kind"} if "materialized" in given else set()
+        left_out = {*given, *own_kind, *_MAPS, *_STATEMENTS, *_KIND_DEFAULTS, "audits", "enabled"}
+        inherited = (each for each in self._surroundings.defaults if each.key not in left_out)
+        if "enabled" not in given and "enabled" in self._defaults:
+            expanded.append(self._defaults["enabled"])
+        return Block.of("MODEL", (*expanded, *inherited), self._location, self._dialect, self._problems)
+
+    def _problem(self, message: str, hint: str, key: str) -> None:
+        self._problems.append(DefinitionError(message, hint=hint, location=self._block.place(key)))
+
+    # --- name and kind ---
+    def _name(self, stem: str) -> TableName | None:
+        value = self._block.value("name")
+        place = value.location if value is not None else self._location
+        if value is None:
+            parts: tuple[str, ...] = (stem,)
+        elif isinstance(value, Word):
+            parts = value.parts
+        else:
+            self._block.refuse("name", "a table name such as `schema.table`, without quotes")
+            return None
+        try:
+            name = make_table_name(parts)
+        except LaminaError as error:
+            self._problems.append(BadName(error.message, hint=error.hint, location=place))
+            return None
+        for number, part in enumerate(reversed(name.parts)):
+            longest = LONGEST_SCHEMA_NAME if number else LONGEST_TABLE_NAME
+            reason = check_catalog_name(part, longest=longest)
+            if reason is not None:
+                hint = "rename it" if value is not None else "rename the file, or give the model a `name`"
+                self._problems.append(
+                    BadName(f"`{name.to_text()}` cannot be the name of a model: {reason}", hint=hint, location=place)
+                )
+                return None
+        return name
+
+    def _kind(self, fallback: Kind) -> Kind | None:
+        spelled = self._block.choice("materialized", ("view", "table"))
+        value = self._block.value("kind")
+        if spelled is not None and value is not None:
+            self._problem(
+                "both `materialized` and `kind` are given", "keep `kind`: `materialized` is another spelling", "kind"
+            )
+        if spelled is not None:
+            return View() if spelled == "view" else Full()
+        if value is None:
+            return fallback if self._block.properties.get("materialized") is None else None
+        if not isinstance(value, KindValue):
+            self._block.refuse("kind", "the name of a kind, such as `FULL`")
+            return None
+        kind = read_kind(value, self._dialect, self._problems, self._kind_defaults())
+        return kind if kind is None else self._with_forward_only(kind, value)
+
+    def _kind_defaults(self) -> dict[str, str | int]:
+        values = {key: setting_of(self._defaults[key].value) for key in _KIND_DEFAULTS if key in self._defaults}
+        return {key: value for key, value in values.items() if isinstance(value, str | int)}
+
+    def _with_forward_only(self, kind: Kind, value: KindValue) -> Kind:
+        """The kind with what the header says about it."""
+        wanted = self._block.boolean("forward_only")
+        if wanted is None:
+            return kind
+        if isinstance(kind, Full | View | Embedded | Seed | External | Managed):
+            self._problem(
+                f"`forward_only` has no meaning for kind `{kind.name}`",
+                "remove it, or choose an incremental kind",
+                "forward_only",
+            )
+            return kind
+        inside = next((each for each in value.properties if each.key == "forward_only"), None)
+        if (inside is not None and kind.policy.forward_only != wanted) or (
+            isinstance(kind, IncrementalByPartition) and not wanted
+        ):
+            self._problem("`forward_only` contradicts the kind", "say it once", "forward_only")
+            return kind
+        return replace(kind, policy=replace(kind.policy, forward_only=wanted))
+
+    def _default_statements(self) -> dict[str, tuple[Fragment, ...]]:
+        found: dict[str, tuple[Fragment, ...]] = {}
+        for key in _STATEMENTS:
+            given = self._defaults.get(key)
+            found[key] = tuple(
+                Fragment(text=text_of(item) or "", location=item.location, dialect=self._dialect)
+                for item in (as_items(given.value) if given is not None else ())
+            )
+        return found
+
+    # --- everything else ---
+    def _finish(
+        self, name: TableName, kind: Kind, body: Body, sql: ReadBody | None, inline: Mapping[str, str]
+    ) -> Draft | None:
+        before = len(self._problems)
+        depends_on = self._depends_on()
+        model, descriptions = self._read_rest(name, kind, sql, inline, body)
+        if model is None or len(self._problems) > before:
+            return None
+        return Draft(
+            name=name,
+            model=model,
+            references=sql.references if sql else (),
+            depends_on=depends_on,
+            needs_columns=sql.needs_columns if sql else frozenset(),
+            descriptions=MappingProxyType(descriptions),
+            notices=tuple(self._notices),
+            blueprint_number=self._number,
+        )
+
+    def _read_rest(
+        self,
+        name: TableName | None,
+        kind: Kind,
+        sql: ReadBody | None,
+        inline: Mapping[str, str],
+        body: Body | None = None,
+    ) -> tuple[Model | None, dict[str, str]]:
+        """The model without its name resolved; read also when the body is wrong, so that all problems are found."""
+        block = self._block
+        cron, cron_tz, grain, allow_partials = self._schedule()
+        descriptions = {column: text for column, (text, _) in block.descriptions("column_descriptions").items()}
+        columns = self._columns(sql.shape if sql else None, descriptions, name)
+        fields = {
+            "description": block.text("description"),
+            "owner": block.text("owner"),
+            "tags": block.texts("tags"),
+            "start": self._time("start"),
+            "end": self._time("end"),
+            "stamp": block.text("stamp"),
+            "audits": self._audits(inline),
+            "signals": tuple(SignalCall(name=call.name, arguments=call.arguments) for call in block.calls("signals")),
+            "grains": self._grains(),
+            "partitioned_by": self._partitioned_by(kind),
+            "clustered_by": block.column_expressions("clustered_by"),
+            "table_format": block.choice("table_format", _TABLE_FORMATS) or "parquet",
+            "storage_format": block.text("storage_format"),
+            "physical_properties": self._settings("physical_properties", "table_properties"),
+            "virtual_properties": self._settings("virtual_properties"),
+            "session_properties": self._settings("session_properties"),
+            "replay_on_change": self._replay(),
+            "run_despite_unchanged": self._run_despite_unchanged(kind),
+            "wait_for_parents": block.boolean("wait_for_parents") is not False,
+            "follow_rewrites": block.boolean("follow_rewrites") is not False,
+            "further": MappingProxyType({**self._further(), **inline}),
+        }
+        if name is None or body is None:
+            return None, descriptions
+        model = Model(
+            name=NodeName(name.to_text()),
+            kind=kind,
+            body=body,
+            reads=(),
+            location=self._location,
+            columns=columns,
+            columns_are_declared=block.has("columns"),
+            dialect=self._dialect,
+            cron=cron,
+            cron_tz=cron_tz,
+            grain=grain,
+            allow_partials=allow_partials,
+            **fields,  # type: ignore[arg-type]  # each is read into its own type above
+        )
+        self._problems.extend(check_model(model, block, certain_columns(model, sql.shape if sql else None)))
+        return model, descriptions
+
+    def _schedule(self) -> tuple[str, str, Grain, bool]:
+        block = self._block
+        cron = block.text("cron") or "@daily"
+        cron_tz = block.text("cron_tz") or "UTC"
+        allow_partials = block.boolean("allow_partials") or False
+        key = "cron"
+        try:
+            Schedule.parse(cron)
+            key = "cron_tz"
+            schedule_grain = Schedule.parse(cron, cron_tz).grain()
+        except LaminaError as error:
+            place = block.place(key if block.has(key) else "cron")
+            self._problems.append(BadSchedule(error.message, hint=error.hint, location=place))
+            return cron, cron_tz, Grain.DAY, allow_partials
+        unit = block.text("interval_unit")
+        if unit is None:
+            return cron, cron_tz, schedule_grain, allow_partials
+        try:
+            grain = Grain.from_name(unit)
+        except LaminaError as error:
+            self._problems.append(BadSchedule(error.message, hint=error.hint, location=block.place("interval_unit")))
+            return cron, cron_tz, schedule_grain, allow_partials
+        if grain.is_coarser_than(schedule_grain) and not allow_partials:
+            self._problems.append(
+                BadSchedule(
+                    f"`interval_unit` {grain.value} is longer than the time between two ticks of cron `{cron}`",
+                    hint=f"use `{schedule_grain.value}` or a shorter unit, or set `allow_partials true`",
+                    location=block.place("interval_unit"),
+                )
+            )
+        return cron, cron_tz, grain, allow_partials
+
+    def _time(self, key: str) -> str | None:
+        text = self._block.text(key)
+        if text is None:
+            return None
+        try:
+            parse_time(text, relative_to=Instant(0))
+        except LaminaError as error:
+            self._problems.append(BadSchedule(error.message, hint=error.hint, location=self._block.place(key)))
+            return None
+        return text
+
+    def _columns(
+        self, shape: QueryShape | None, descriptions: Mapping[str, str], name: TableName | None
+    ) -> tuple[Column, ...] | None:
+        declared = self._block.columns("columns")
+        outputs = shape.output_columns if shape is not None else None
+        beside = {output.name.lower(): output.comment for output in outputs or ()}
+        if declared is not None and shape is not None:
+            self._check_declared(declared, shape)
+        if declared is not None:
+            known: Iterable[tuple[str, str | None]] = declared
+        elif outputs is not None and shape is not None:
+            known = tuple((output.name, shape.declared_types.get(output.name.lower())) for output in outputs)
+        else:
+            return None
+        columns = tuple(
+            Column(name=column, type=written, comment=descriptions.get(column.lower()) or beside.get(column.lower()))
+            for column, written in known
+        )
+        names = {column.name.lower() for column in columns}
+        for described in sorted(set(descriptions) - names):
+            self._notices.append(
+                Notice(
+                    code="LAM-WARN-002",
+                    message=f"`column_descriptions` describes `{described}`, which the model does not have",
+                    node=name.to_text() if name else None,
+                )
+            )
+        return columns
+
+    def _check_declared(self, declared: tuple[tuple[str, str], ...], shape: QueryShape) -> None:
+        """Report declared columns that the query does not give."""
+        outputs = shape.output_columns
+        if outputs is None or not all(output.is_name_certain for output in outputs):
+            return
+        kind = self._block.value("kind")
+        is_scd = isinstance(kind, KindValue) and kind.name.startswith("SCD_TYPE_2")
+        names = [output.name for output in outputs]
+        for name, _ in declared:
+            if name.lower() not in {known.lower() for known in names} and not is_scd:
+                near = get_close_matches(name, names, n=1)
+                listed = ", ".join(f"`{known}`" for known in names)
+                self._problem(
+                    f"`columns` declares `{name}`, which the query does not give",
+                    f"did you mean `{near[0]}`?" if near else f"the query gives {listed}",
+                    "columns",
+                )
+
+    def _audits(self, inline: Mapping[str, str]) -> tuple[AuditCall, ...]:
+        calls: list[CallValue] = []
+        if "audits" in self._defaults:
+            given = Block.of("defaults", (self._defaults["audits"],), self._location, self._dialect, self._problems)
+            calls.extend(given.calls("audits"))
+        calls.extend(self._block.calls("audits"))
+        found = [AuditCall(name=call.name, arguments=call.arguments) for call in calls]
+        listed = {call.name for call in found}
+        names = (key.removeprefix("audit ") for key in inline)
+        return (*found, *(AuditCall(name=name) for name in names if name not in listed))
+
+    def _inline_audits(self, document: Document) -> dict[str, str]:
+        """Audits written in the model's file, as text, by `audit <name>`."""
+        found: dict[str, str] = {}
+        for audit in document.audits:
+            block = Block.of("AUDIT", audit.header.properties, audit.header.location, self._dialect, self._problems)
+            block.check_keys(_AUDIT_PROPERTIES)
+            name = block.text("name")
+            if name is None:
+                self._problems.append(
+                    DefinitionError(
+                        "the audit has no name", hint="write `AUDIT (name …);`", location=audit.header.location
+                    )
+                )
+            else:
+                found[f"audit {name.lower()}"] = audit.query.text
+        return found
+
+    def _grains(self) -> tuple[str, ...]:
+        block = self._block
+        if block.has("grain") and block.has("grains"):
+            self._problem("both `grain` and `grains` are given", "keep one of them", "grains")
+        single, several = block.value("grain"), block.value("grains")
+        if single is not None:
+            return (_grain_text(single),)
+        return tuple(_grain_text(item) for item in as_items(several)) if several is not None else ()
+
+    def _partitioned_by(self, kind: Kind) -> tuple[str, ...]:
+        given = self._block.column_expressions("partitioned_by")
+        if not isinstance(kind, IncrementalByTimeRange) or not kind.partition_by_time_column:
+            return given
+        time_column = kind.time_column.name.lower()
+        if not time_column or any(time_column in {c.lower() for c in columns_in(text)} for text in given):
+            return given
+        return (kind.time_column.name, *given)
+
+    def _settings(self, key: str, old_key: str | None = None) -> Mapping[str, Setting]:
+        if old_key is not None and self._block.has(key) and self._block.has(old_key):
+            self._problem(f"both `{key}` and `{old_key}` are given", f"keep `{key}`", old_key)
+        own = self._block.settings(key) or (self._block.settings(old_key) if old_key else {})
+        inherited: Mapping[str, Setting] = {}
+        if key in self._defaults:
+            block = Block.of("defaults", (self._defaults[key],), self._location, self._dialect, self._problems)
+            inherited = block.settings(key)
+        merged = {**inherited, **own}
+        return MappingProxyType({name: value for name, value in merged.items() if value is not None})
+
+    def _replay(self) -> str | None:
+        block = self._block
+        if block.has("replay_on_change") and block.has("query_change_backfill"):
+            self._problem(
+                "both `replay_on_change` and `query_change_backfill` are given",
+                "keep `replay_on_change`",
+                "query_change_backfill",
+            )
+        key = "replay_on_change" if block.has("replay_on_change") else "query_change_backfill"
+        text = block.text(key)
+        if text is None:
+            return None
+        if not _REPLAY.fullmatch(text.lower()):
+            block.refuse(key, "`forward`, `full` or `bounded-14d`")
+            return None
+        return text.lower()
+
+    def _run_despite_unchanged(self, kind: Kind) -> str | None:
+        text = self._block.text("run_despite_unchanged")
+        if text is None:
+            return None
+        if not isinstance(kind, Full):
+            self._problem(
+                f"`run_despite_unchanged` has no meaning for kind `{kind.name}`",
+                "only tables that are computed whole, of kind `FULL`, can have it",
+                "run_despite_unchanged",
+            )
+        if text.lower() == "always":
+            return "always"
+        try:
+            parse_duration(text)
+        except LaminaError:
+            self._block.refuse("run_despite_unchanged", "`always` or a duration such as `24h`")
+        return text.lower()
+
+    def _further(self) -> dict[str, str]:
+        self._block.choice("virtual_environment_mode", ("full", "dev_only"))
+        self._block.choice("grants_target_layer", ("all", "physical", "virtual"))
+        self._block.boolean("optimize_query")
+        self._block.boolean("formatting")
+        found: dict[str, str] = {}
+        for key in _FURTHER:
+            value = self._block.value(key)
+            if value is not None:
+                found[key] = text_of(value) or sql_of(value)
+        return found
+
+    def _depends_on(self) -> tuple[WrittenReference, ...]:
+        value = self._block.value("depends_on")
+        found: list[WrittenReference] = []
+        for item in as_items(value) if value is not None else ():
+            parts = item.parts if isinstance(item, Word) else tuple((text_of(item) or "").split("."))
+            if isinstance(item, Word | Text) and all(parts) and len(parts) <= 3:
+                found.append(WrittenReference(name=make_table_name(parts), location=item.location))
+            else:
+                self._block.refuse("depends_on", "the name of a model or a list of them", value=item)
+        return tuple(found)
+
+
+def certain_columns(model: Model, shape: QueryShape | None) -> tuple[Column, ...] | None:
+    """The columns a model has for sure; None when some are unknown or have names that only Spark knows."""
+    if model.columns_are_declared or shape is None:
+        return model.columns
+    outputs = shape.output_columns
+    return model.columns if outputs is not None and all(output.is_name_certain for output in outputs) else None
+
+
+def _grain_text(value: Value) -> str:
+    """A grain of one column by its name, of several as `(a, b)`."""
+    if isinstance(value, Items):
+        texts = [sql_of(item) for item in value.values]
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    return sql_of(value)

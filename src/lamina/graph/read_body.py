@@ -1,0 +1,206 @@
+"""Reads the query of a model and the statements around it: macros expanded, tables and columns found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lamina.errors import DefinitionError, LaminaError, Location
+from lamina.graph.draft import WrittenReference
+from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
+from lamina.sql.macro_scope import MacroScope
+from lamina.sql.macros import expand
+from lamina.sql.query import analyse_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lamina.graph.draft import Surroundings
+    from lamina.graph.model import PythonModule, VariableValue
+    from lamina.sql.document import Document
+    from lamina.sql.fragment import Fragment
+    from lamina.sql.macros import Expansion
+    from lamina.sql.query import QueryShape
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBody:
+    """A body and what its query says."""
+
+    body: SqlBody
+    shape: QueryShape
+    references: tuple[WrittenReference, ...]
+    needs_columns: frozenset[str]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Uses:
+    """What the expansions of one model have used so far."""
+
+    variables: set[str] = field(default_factory=set)
+    macros: set[str] = field(default_factory=set)
+    columns: set[str] = field(default_factory=set)
+    is_time_dependent: bool = False
+
+    def add(self, expansion: Expansion) -> None:
+        self.variables |= set(expansion.variables_used)
+        self.macros |= set(expansion.macros_used)
+        self.columns |= set(expansion.columns_used)
+        self.is_time_dependent = self.is_time_dependent or expansion.is_time_dependent
+
+
+def macro_scope(
+    surroundings: Surroundings,
+    blueprint: Mapping[str, VariableValue],
+    *,
+    kind: str | None = None,
+    definitions: tuple[Fragment, ...] = (),
+) -> MacroScope:
+    """What the macros of a file see while the project is loaded: no times, the rest as it is."""
+    return MacroScope(
+        variables=surroundings.variables,
+        functions=surroundings.functions,
+        blueprint=blueprint,
+        model_kind=kind,
+        columns_of=surroundings.columns_of,
+        definitions=definitions,
+    )
+
+
+def read_sql_body(
+    document: Document,
+    query: Fragment,
+    surroundings: Surroundings,
+    blueprint: Mapping[str, VariableValue],
+    kind: str | None,
+    extra: Mapping[str, tuple[Fragment, ...]],
+    problems: list[LaminaError],
+) -> ReadBody | None:
+    """The body of a SQL model; None when something is wrong, which is then among the problems.
+
+    `extra` are the project's default statements by property.
+    """
+    scope = macro_scope(surroundings, blueprint, kind=kind, definitions=document.definitions)
+    uses = _Uses()
+    found: list[LaminaError] = []
+    expansion = _expand(query, scope, uses, found)
+    pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found)
+    post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found)
+    virtual = _statements((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
+    shape = _analyse(query, expansion, found) if expansion is not None else None
+    problems.extend(found)
+    if found or expansion is None or shape is None:
+        return None
+    texts = [fragment.text for fragment in (query, *document.definitions)]
+    texts += [statement.source.text for statement in (*pre, *post, *virtual)]
+    body = SqlBody(
+        query=SqlText(source=query, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent),
+        canonical=shape.canonical,
+        pre_statements=pre,
+        post_statements=post,
+        on_virtual_update=virtual,
+        macros=_environment(uses, texts, document.definitions, surroundings, blueprint),
+        has_star=shape.select_star,
+    )
+    # A second reading has looked everything up: what is still unknown then stays so.
+    missing = frozenset(uses.columns) if surroundings.columns_of is None else frozenset()
+    return ReadBody(body=body, shape=shape, references=_references(shape, query, expansion), needs_columns=missing)
+
+
+def _expand(fragment: Fragment, scope: MacroScope, uses: _Uses, problems: list[LaminaError]) -> Expansion | None:
+    try:
+        expansion = expand(fragment, scope)
+    except LaminaError as error:
+        problems.extend(error.problems)
+        return None
+    uses.add(expansion)
+    return expansion
+
+
+def _statements(
+    fragments: Iterable[Fragment], scope: MacroScope, uses: _Uses, problems: list[LaminaError]
+) -> tuple[SqlText, ...]:
+    """The statements with their macros expanded; one that a macro leaves empty is none."""
+    found: list[SqlText] = []
+    for fragment in fragments:
+        expansion = _expand(fragment, scope, uses, problems)
+        if expansion is not None and (expansion.text.strip() or expansion.is_time_dependent):
+            found.append(
+                SqlText(source=fragment, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent)
+            )
+    return tuple(found)
+
+
+def _analyse(query: Fragment, expansion: Expansion, problems: list[LaminaError]) -> QueryShape | None:
+    if not expansion.text.strip():
+        problems.append(
+            DefinitionError(
+                "the query is empty after its macros are expanded",
+                hint="let the macro return a SELECT",
+                location=query.location,
+            )
+        )
+        return None
+    start = Location(file=query.location.file, line=1, column=1)
+    try:
+        return analyse_query(expansion.text, query.dialect, start)
+    except LaminaError as error:
+        for problem in error.problems:
+            if problem.location is not None and problem.location.line is not None:
+                problem.location = expansion.location_at(_offset(expansion.text, problem.location))
+            problems.append(problem)
+        return None
+
+
+def _offset(text: str, location: Location) -> int:
+    lines = text.split("\n")
+    line = min(location.line or 1, len(lines))
+    return sum(len(each) + 1 for each in lines[: line - 1]) + (location.column or 1) - 1
+
+
+def _references(shape: QueryShape, query: Fragment, expansion: Expansion) -> tuple[WrittenReference, ...]:
+    """Every table once, where it is named first."""
+    is_own_text = shape.text == expansion.text
+    found: dict[str, WrittenReference] = {}
+    for reference in shape.references:
+        if not reference.is_path and reference.name.to_text() not in found:
+            place = expansion.location_at(reference.start) if is_own_text else query.location
+            found[reference.name.to_text()] = WrittenReference(name=reference.name, location=place)
+    return tuple(found.values())
+
+
+def _environment(
+    uses: _Uses,
+    texts: list[str],
+    definitions: tuple[Fragment, ...],
+    surroundings: Surroundings,
+    blueprint: Mapping[str, VariableValue],
+) -> MacroEnvironment:
+    """What the macros need to be expanded again; nothing else, so that unrelated changes do not reach the model."""
+    variables, macros = set(uses.variables), set(uses.macros)
+    if uses.is_time_dependent:
+        # At another time another branch may be taken: whatever the text names could be needed.
+        words = {word.lower() for text in texts for word in _WORD.findall(text)}
+        macros |= words & set(surroundings.functions)
+        modules = _modules(macros, surroundings)
+        words |= {word.lower() for module in modules for word in _WORD.findall(module.source)}
+        variables |= words & set(surroundings.variables)
+    return MacroEnvironment(
+        variables=MappingProxyType(
+            {name: value for name, value in sorted(surroundings.variables.items()) if name in variables}
+        ),
+        blueprint=MappingProxyType(dict(sorted(blueprint.items()))),
+        definitions=definitions,
+        modules=_modules(macros, surroundings),
+    )
+
+
+def _modules(macros: Iterable[str], surroundings: Surroundings) -> tuple[PythonModule, ...]:
+    found = {
+        module.name: module for name in sorted(macros) for module in surroundings.macro_modules.get(name.lower(), ())
+    }
+    return tuple(found[name] for name in sorted(found))

@@ -1,0 +1,198 @@
+"""What a node is, as hashes: a pure function of its definition and of what it reads."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lamina.graph.kinds import Embedded, Seed, View
+from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.identity.naming import VersionId
+from lamina.identity.version import Fingerprint, NodeVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.graph.dag import Graph
+    from lamina.graph.model import Model, PythonModule, SqlText
+    from lamina.graph.names import NodeName
+
+# Properties of kinds that never change what a row looks like: they decide when and in which portions work is done,
+# or which later changes are welcome.
+_KIND_METADATA = frozenset({"batch_size", "batch_concurrency", "policy"})
+
+
+def digest(*parts: object) -> str:
+    """A stable hash of plain values; equal values give equal text whatever process computes it."""
+    return hashlib.sha256(repr(tuple(_plain(part) for part in parts)).encode()).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:  # one line per case reads best
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, frozenset | set):
+        return tuple(sorted(repr(_plain(item)) for item in value))
+    if is_dataclass(value):
+        pairs = ((field.name, _plain(getattr(value, field.name))) for field in fields(value))
+        return (type(value).__name__, *pairs)
+    return tuple((str(key), _plain(item)) for key, item in sorted(value.items(), key=lambda pair: str(pair[0])))
+
+
+def query_hash(model: Model) -> str:
+    """Hash of what the rows are computed by, without formatting and comments."""
+    match model.body:
+        case SqlBody() as body:
+            names = sorted(model.references.items())
+            time_dependent = (
+                (
+                    body.query.source.text,
+                    _module_texts(body.macros.modules),
+                    body.macros.variables,
+                    body.macros.blueprint,
+                )
+                if body.query.is_time_dependent
+                else ()
+            )
+            return digest("sql", body.canonical, names, time_dependent)
+        case PythonBody() as body:
+            return digest("python", body.function, _module_texts(body.modules), body.variables)
+        case SeedBody() as body:
+            return digest("seed", body.content_hash)
+
+
+def _module_texts(modules: tuple[PythonModule, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((module.name, _normalised(module.source)) for module in modules)
+
+
+@cache
+def _normalised(source: str) -> str:
+    """Python code without comments, blank lines and formatting."""
+    try:
+        return ast.unparse(ast.parse(source))
+    except SyntaxError:
+        return source
+
+
+def _statements(statements: tuple[SqlText, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(statement.expanded.split()) for statement in statements)
+
+
+def config_hash(model: Model) -> str:
+    """Hash of the settings that change data: a closed list."""
+    kind = model.kind
+    kind_values = tuple(
+        (field.name, getattr(kind, field.name))
+        for field in fields(kind)
+        if field.name not in _KIND_METADATA and not (isinstance(kind, Seed) and field.name == "path")
+    )
+    around = (
+        (_statements(model.body.pre_statements), _statements(model.body.post_statements))
+        if isinstance(model.body, SqlBody)
+        else ()
+    )
+    declared = tuple((column.name, column.type) for column in model.columns or ()) if model.columns_are_declared else ()
+    return digest(
+        kind.name,
+        kind_values,
+        model.partitioned_by,
+        model.clustered_by,
+        model.table_format,
+        model.storage_format,
+        model.physical_properties,
+        model.session_properties,
+        declared,
+        model.dialect,
+        model.stamp,
+        around,
+    )
+
+
+def metadata_hash(model: Model) -> str:
+    """Hash of everything that never changes data."""
+    kind_values = tuple(
+        (field.name, getattr(model.kind, field.name)) for field in fields(model.kind) if field.name in _KIND_METADATA
+    )
+    virtual = _statements(model.body.on_virtual_update) if isinstance(model.body, SqlBody) else ()
+    comments = tuple((column.name, column.comment) for column in model.columns or () if column.comment)
+    return digest(
+        kind_values,
+        model.description,
+        model.owner,
+        model.tags,
+        model.start,
+        model.end,
+        model.cron,
+        model.cron_tz,
+        model.grain,
+        model.allow_partials,
+        model.audits,
+        model.signals,
+        model.grains,
+        model.virtual_properties,
+        model.replay_on_change,
+        model.run_despite_unchanged,
+        model.wait_for_parents,
+        model.follow_rewrites,
+        model.further,
+        virtual,
+        comments,
+    )
+
+
+def version_of(model: Model, parents: Mapping[NodeName, NodeVersion]) -> NodeVersion:
+    """The version of a node whose parents' versions are known.
+
+    At whole-node precision a child consumes all of a parent; `row_set` and `columns` are kept apart so that finer
+    precision needs no other shape.
+    """
+    query, config = query_hash(model), config_hash(model)
+    functions = digest()
+    metadata = metadata_hash(model)
+    consumes = {name: _consumed(parents[name]) for name in model.reads if name in parents and name != model.name}
+    whole = digest(model.name, query, config, functions, consumes)
+    fingerprint = Fingerprint(
+        query=query,
+        config=config,
+        functions=functions,
+        metadata=metadata,
+        row_set=whole,
+        whole=whole,
+        columns={column.name: digest(whole, column.name) for column in model.columns or ()},
+    )
+    return NodeVersion(
+        node=model.name,
+        version=VersionId(whole[:16]),
+        fingerprint=fingerprint,
+        definition_id=digest(whole, metadata)[:24],
+        consumes=consumes,
+    )
+
+
+def _consumed(parent: NodeVersion) -> str:
+    return parent.fingerprint.whole
+
+
+def versions_of(graph: Graph) -> dict[NodeName, NodeVersion]:
+    """Every model's version, parents first."""
+    found: dict[NodeName, NodeVersion] = {}
+    for name, model in graph.models.items():
+        found[name] = version_of(model, found)
+    return found
+
+
+def has_object(model: Model) -> bool:
+    """Whether the model has a table or view of its own in the warehouse."""
+    return not isinstance(model.kind, Embedded)
+
+
+def is_looked_through(model: Model) -> bool:
+    """Whether a child that reads this model really reads the tables behind it."""
+    return isinstance(model.kind, View | Embedded)

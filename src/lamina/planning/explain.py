@@ -1,0 +1,77 @@
+"""Sentences: why a step is what it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lamina.graph.names import NodeName
+    from lamina.planning.steps import Step
+
+_BECAUSE = {
+    "first_run": "it has not been built before",
+    "query_changed": "its query changed",
+    "config_changed": "its configuration changed",
+    "function_changed": "a function it calls changed",
+    "schema_changed": "the columns it reads changed",
+    "missing_intervals": "intervals are missing",
+    "restated": "a restatement was asked for",
+    "run_despite_unchanged": "it is configured to run even when nothing changed",
+    "forced": "`--force` was given",
+}
+
+
+def explain(
+    step: Step, *, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool, why_unready: str | None
+) -> Step:
+    """The step with one sentence that a person understands."""
+    if step.action == "wait" and why_unready is not None:
+        return replace(step, explanation=f"waits: {why_unready}{_waits(step).removeprefix(', rest waits')}")
+    return replace(step, explanation=_sentence(step, blocked_by, is_chosen, is_shared))
+
+
+def _because(step: Step) -> str:
+    match step.reason:
+        case "upstream_changed":
+            return f"`{step.cause}` above it changed" if step.cause else "a model above it changed"
+        case "upstream_rewritten":
+            return f"intervals of `{step.cause}` that it reads are computed again"
+        case "source_changed":
+            return (
+                f"nobody can tell whether `{step.cause}` changed since the last build"
+                if step.cause
+                else "nobody can tell whether what its code reads changed since the last build"
+            )
+        case reason:
+            return _BECAUSE.get(reason, "it changed")
+
+
+def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool) -> str:
+    match step.action:
+        case "blocked":
+            names = ", ".join(f"`{name}`" for name in blocked_by)
+            return f"blocked: stale upstreams are not selected: {names}; add them or use `--include-stale-upstreams`"
+        case "build" | "seed_and_build":
+            return f"built because {_because(step)}{_waits(step)}"
+        case "reuse":
+            return f"{_because(step)}; this version is already built, so only the pointer moves"
+        case "metadata":
+            if step.kind == "EMBEDDED":
+                return f"{_because(step)}; it has no table, its query is put into the models that read it"
+            return "only metadata changed; no data is touched"
+        case "wait":
+            return f"waits{_waits(step).removeprefix(', rest waits')}"
+        case _:
+            if not is_chosen:
+                return "not selected" + ("" if step.reason == "unchanged" else f", although {_because(step)}")
+            if is_shared:
+                return "shared with the baseline as it is"
+            return "nothing changed and nothing is missing"
+
+
+def _waits(step: Step) -> str:
+    if not step.waiting_for:
+        return ""
+    parts = (f"`{waiting.name}` to cover {waiting.interval}" for waiting in step.waiting_for)
+    return f", rest waits for {' and '.join(parts)}"

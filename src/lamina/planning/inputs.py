@@ -1,0 +1,101 @@
+"""Everything a plan is made from, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lamina.timeline.interval import EMPTY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.environments.pointers import Revision
+    from lamina.graph.dag import Graph
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.identity.version import Fingerprint, NodeVersion
+    from lamina.timeline.interval import Instant, Interval, Intervals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What an attempt read of one parent: the head of its version at that moment."""
+
+    physical: PhysicalName
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFacts:
+    """What state knows of one version.
+
+    `mark` changes with every recorded change of the version's work; a plan is applied only while it is the same.
+    `covered` holds recorded intervals for kinds that have them; `built_at` is the execution time of the last finished
+    whole build of the others; `reads` what that build read.
+    """
+
+    physical: PhysicalName
+    node: NodeName
+    version: VersionId
+    definition_id: str
+    fingerprint: Fingerprint
+    mark: int = 0
+    head_sequence: int = 0
+    covered: Intervals = EMPTY
+    built_at: Instant | None = None
+    reads: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What the user asked for beyond the environment; names as in the contract."""
+
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    restate: tuple[str, ...] = ()
+    forward_only: bool = False
+    breaking: tuple[str, ...] = ()
+    non_breaking: tuple[str, ...] = ()
+    effective_from: str | None = None
+    force: bool = False
+    changes_only: bool = False
+    include_stale_upstreams: bool = False
+    ignore_cron: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    """The project, the environment, its baseline, the facts of the versions involved, and the clock.
+
+    For `run`, `graph` and `versions` come from recorded definitions. `facts` is keyed by physical name and holds every
+    version that the environment, its baseline or the project's versions name. `previous` holds the recorded
+    definitions behind the environment's pointers (or the baseline's, for a new environment), for diffs.
+    """
+
+    command: str
+    graph: Graph
+    versions: Mapping[NodeName, NodeVersion]
+    environment: Revision
+    baseline: Revision
+    baseline_name: str
+    facts: Mapping[PhysicalName, VersionFacts]
+    physical: Mapping[NodeName, PhysicalName]
+    """For every node that has an object: the physical name its version lives under (incarnation included)."""
+    now: Instant
+    default_start: str | None = None
+    flags: Flags = field(default_factory=Flags)
+    previous: Mapping[NodeName, Model] = field(default_factory=lambda: MappingProxyType({}))
+    previous_fingerprints: Mapping[NodeName, Fingerprint] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What a node waits for before an interval can be processed."""
+
+    name: NodeName
+    interval: Interval

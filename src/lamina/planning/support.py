@@ -1,0 +1,84 @@
+"""What this release understands but cannot carry out: said at plan time, never silently."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.errors import NotYetSupported
+from lamina.graph.dag import Notice
+from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View
+from lamina.graph.model import SqlBody
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lamina.graph.dag import Graph
+    from lamina.graph.model import Model
+    from lamina.planning.inputs import Flags
+
+_KINDS = (Full, View, Embedded, Seed, IncrementalByTimeRange, External)
+_FORMATS = ("parquet", "hive")
+
+
+def unsupported(graph: Graph, flags: Flags) -> Iterator[NotYetSupported]:
+    """Every model and flag that cannot be carried out."""
+    for model in graph.models.values():
+        yield from _unsupported_model(model)
+    for flag, value in (
+        ("--forward-only", flags.forward_only),
+        ("--breaking", flags.breaking),
+        ("--non-breaking", flags.non_breaking),
+        ("--effective-from", flags.effective_from),
+    ):
+        if value:
+            yield NotYetSupported(
+                f"`{flag}` is not carried out by this release",
+                hint="leave the flag out: a changed model is rebuilt over its whole history",
+            )
+
+
+def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
+    if not isinstance(model.kind, _KINDS):
+        yield NotYetSupported(
+            f"`{model.name}` is of kind {model.kind.name}, which this release reads but cannot build",
+            hint="use FULL or INCREMENTAL_BY_TIME_RANGE, or set `enabled false` on the model",
+            location=model.location,
+            node=model.name,
+        )
+    if model.table_format not in _FORMATS:
+        yield NotYetSupported(
+            f"`{model.name}` asks for the table format `{model.table_format}`, which this release cannot write",
+            hint="use `table_format parquet`",
+            location=model.location,
+            node=model.name,
+        )
+    if model.signals:
+        yield NotYetSupported(
+            f"`{model.name}` waits for signals, which this release does not ask",
+            hint="remove `signals` from the model; without them its intervals are processed as soon as they are due",
+            location=model.location,
+            node=model.name,
+        )
+
+
+def limitations(graph: Graph) -> Iterator[Notice]:
+    """What is left out without harm to data, as warnings."""
+    for model in graph.models.values():
+        if model.audits:
+            yield Notice(
+                code="LAM-WARN-010",
+                message=f"audits of `{model.name}` are not run by this release",
+                node=model.name,
+            )
+        if isinstance(model.body, SqlBody) and model.body.on_virtual_update:
+            yield Notice(
+                code="LAM-WARN-011",
+                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` are not run by this release",
+                node=model.name,
+            )
+        if isinstance(model.kind, View) and model.kind.materialized:
+            yield Notice(
+                code="LAM-WARN-012",
+                message=f"`{model.name}` asks for a materialized view; Spark has none, so it becomes a plain view",
+                node=model.name,
+            )

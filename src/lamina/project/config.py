@@ -1,0 +1,473 @@
+"""`lamina.yaml`: read, overridden from the environment, checked, and turned into values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from lamina.app.ports import ProjectSettings
+from lamina.errors import (
+    BadConfigValue,
+    ConfigError,
+    LaminaError,
+    Location,
+    MissingEnvironmentVariable,
+    UnknownConfigKey,
+    UnknownName,
+    raise_all,
+)
+from lamina.identity.naming import RESERVED_ENVIRONMENT
+from lamina.project.config_shape import (
+    DEFAULT_STATE,
+    DEFAULT_TARGET,
+    ConfigFile,
+    SparkSection,
+    TargetSection,
+    expectation,
+    is_branch,
+    known_keys,
+)
+from lamina.project.discover import CONFIG_FILE
+from lamina.project.secrets import Secret, is_sensitive
+from lamina.project.text_files import decode, read_bytes
+from lamina.project.yaml_text import BadYaml, YamlPath, YamlText, read_yaml, read_yaml_value
+from lamina.sql.names import LONGEST_SCHEMA_NAME, check_catalog_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from lamina.graph.kinds import Setting
+    from lamina.graph.model import VariableValue
+
+ENVIRONMENT_PREFIX = "LAMINA__"
+_WAREHOUSE_STATE = "warehouse"
+_STATE_SCHEMES = ("sqlite", "postgresql", "duckdb")
+_INTERPOLATION = re.compile(r"\$\{ENV:([^}]*)\}")
+_REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
+# A warehouse is told apart by these; two masters of one catalog see the same tables.
+_CATALOG_SETTINGS = ("spark.sql.catalog", "spark.sql.warehouse", "spark.hadoop.hive", "spark.hadoop.javax.jdo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """How to reach Spark: exactly one of `master` and `remote`."""
+
+    master: str | None = None
+    remote: str | None = None
+    config: Mapping[str, Setting | Secret] = field(default_factory=lambda: MappingProxyType({}))
+
+    def revealed_config(self) -> dict[str, Setting]:
+        """The configuration with secrets in clear, for the session alone."""
+        return {key: value.reveal() if isinstance(value, Secret) else value for key, value in self.config.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where tables live: a Spark connection, a base schema and a state store."""
+
+    name: str
+    schema: str
+    schema_suffix: str
+    spark: SparkSettings
+    state: Secret
+    reuse_from: str | None = None
+    reuse_hard_copy: bool = False
+
+    def warehouse(self) -> object:
+        """Equal for targets that see the same tables."""
+        catalog = {key: value for key, value in self.spark.config.items() if key.startswith(_CATALOG_SETTINGS)}
+        return self.spark.remote, tuple(sorted((key, str(value)) for key, value in catalog.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything `lamina.yaml` says, for one target."""
+
+    name: str
+    mode: str
+    target: Target
+    targets: Mapping[str, Target]
+    unsuffixed_environment: str
+    strict_sources: bool
+    replay_on_change: str
+    concurrency: int
+    defaults: Mapping[str, Any]
+    """Defaults of MODEL properties as plain values, only those that are given."""
+    variables: Mapping[str, VariableValue]
+    text: YamlText = field(repr=False, compare=False)
+
+    def settings(self) -> ProjectSettings:
+        """What the use cases need."""
+        return ProjectSettings(
+            name=self.name,
+            mode=self.mode,
+            target=self.target.name,
+            schema=self.target.schema,
+            unsuffixed_environment=self.unsuffixed_environment,
+            default_start=self.defaults.get("start"),
+            concurrency=self.concurrency,
+            variables=self.variables,
+        )
+
+
+def load_config(
+    root: Path,
+    *,
+    target: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """Read the project's configuration for one target; all problems at once.
+
+    `overrides` maps dotted keys such as `spark.master` to values and wins over `LAMINA__SPARK__MASTER` of `environ`,
+    which wins over the file.
+    """
+    content = decode(read_bytes(root / CONFIG_FILE, CONFIG_FILE), CONFIG_FILE)
+    return read_config(content, target=target, overrides=overrides or {}, environ=environ or {})
+
+
+def read_config(
+    content: str,
+    *,
+    target: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """The same for the text of a `lamina.yaml`."""
+    try:
+        text = read_yaml(content, CONFIG_FILE)
+    except BadYaml as error:
+        raise ConfigError(error.message, hint=error.hint, location=error.location) from None
+    if text.value is None:
+        raise ConfigError(
+            f"`{CONFIG_FILE}` is empty",
+            hint="give the project a name: `name: shop`",
+            location=Location(file=CONFIG_FILE, line=1, column=1),
+        )
+    if not isinstance(text.value, dict):
+        raise ConfigError(
+            f"`{CONFIG_FILE}` must hold keys and values, not a {type(text.value).__name__}",
+            hint="start with `name: shop`",
+            location=text.location(()),
+        )
+    loader = _Loader(text, environ or {}, overrides or {})
+    return loader.load(target)
+
+
+class _Loader:
+    """One reading of the file; collects problems on the way."""
+
+    def __init__(self, text: YamlText, environ: Mapping[str, str], overrides: Mapping[str, Any]) -> None:
+        self._text = text
+        self._problems: list[LaminaError] = []
+        self._origins: dict[YamlPath, str] = {}
+        self._hidden: set[YamlPath] = set()
+        raw = self._interpolate(text.value, (), environ)
+        for variable in sorted(environ):
+            if variable.startswith(ENVIRONMENT_PREFIX):
+                path = tuple(variable.removeprefix(ENVIRONMENT_PREFIX).split("__"))
+                self._override(raw, path, read_yaml_value(environ[variable]), f"environment variable `{variable}`")
+        for key, value in overrides.items():
+            self._override(raw, tuple(key.split(".")), value, f"override `{key}`")
+        self._raw = raw
+
+    def load(self, target: str | None) -> Config:
+        file = self._validate()
+        raise_all(self._problems)
+        if file is None:
+            raise ConfigError(f"`{CONFIG_FILE}` cannot be used", location=self._text.location(()))
+        self._check(file)
+        raise_all(self._problems)
+        targets = _targets(file)
+        self._check_targets_differ(targets)
+        raise_all(self._problems)
+        chosen = self._choose(file, targets, target)
+        section = file.targets.get(chosen.name)
+        return Config(
+            name=file.name,
+            mode=file.mode,
+            target=chosen,
+            targets=MappingProxyType(targets),
+            unsuffixed_environment=file.unsuffixed_environment,
+            strict_sources=file.strict_sources,
+            replay_on_change=file.replay_on_change,
+            concurrency=file.concurrency,
+            defaults=MappingProxyType(
+                {key: value for key, value in file.defaults.model_dump().items() if value is not None}
+            ),
+            variables=MappingProxyType(_lower_keys(file.variables) | _lower_keys(section.variables if section else {})),
+            text=self._text,
+        )
+
+    # --- where values come from ---
+    def _interpolate(self, value: Any, path: YamlPath, environ: Mapping[str, str]) -> Any:
+        if isinstance(value, dict):
+            return {key: self._interpolate(item, (*path, key), environ) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._interpolate(item, (*path, index), environ) for index, item in enumerate(value)]
+        if not isinstance(value, str) or "${ENV:" not in value:
+            return value
+        self._hidden.add(path)
+        for name in _INTERPOLATION.findall(value):
+            if name not in environ:
+                self._problems.append(
+                    MissingEnvironmentVariable(
+                        f"environment variable `{name}` is not set, but `{_dotted(path)}` needs it",
+                        hint=f"set it: `export {name}=…`",
+                        location=self._text.location(path),
+                    )
+                )
+        return _INTERPOLATION.sub(lambda found: environ.get(found.group(1), ""), value)
+
+    def _override(self, raw: dict[str, Any], path: tuple[str, ...], value: Any, origin: str) -> None:
+        """Put a value in its place; a key is found whatever its case and is lower case when it is new."""
+        here: Any = raw
+        used: YamlPath = ()
+        for number, part in enumerate(path):
+            key = next((known for known in here if str(known).lower() == part.lower()), part.lower())
+            used = (*used, key)
+            if number == len(path) - 1:
+                here[key] = value
+            elif not isinstance(here.get(key), dict):
+                here[key] = {}
+            here = here[key]
+        self._origins[used] = origin
+        self._hidden.add(used)
+
+    # --- checks ---
+    def _validate(self) -> ConfigFile | None:
+        try:
+            return ConfigFile.model_validate(self._raw)
+        except ValidationError as error:
+            seen: set[YamlPath] = set()
+            for fault in error.errors(include_url=False, include_context=True):
+                path = tuple(part for part in fault["loc"] if not is_branch(part, self._raw, fault["loc"]))
+                if path not in seen:
+                    seen.add(path)
+                    self._problems.append(self._translate(path, dict(fault)))
+            return None
+
+    def _translate(self, path: YamlPath, fault: Mapping[str, Any]) -> LaminaError:
+        if fault["type"] == "extra_forbidden":
+            known = known_keys(path[:-1])
+            near = get_close_matches(str(path[-1]), known, n=1)
+            inside = f" in `{_dotted(path[:-1])}`" if len(path) > 1 else ""
+            choices = f"the keys here are {', '.join(f'`{key}`' for key in sorted(known))}"
+            return UnknownConfigKey(
+                f"unknown key `{path[-1]}`{inside}{self._origin(path)}",
+                hint=f"did you mean `{near[0]}`?" if near else choices,
+                location=self._key_location(path),
+            )
+        if fault["type"] == "missing":
+            return BadConfigValue(
+                f"`{_dotted(path)}` is missing",
+                hint=f"add `{path[-1]}: …` to `{CONFIG_FILE}`",
+                location=self._text.location(path[:-1]),
+            )
+        return self._bad(path, expectation(fault))
+
+    def _bad(self, path: YamlPath, expected: str, *, hint: str | None = None) -> BadConfigValue:
+        shown = "" if self._is_hidden(path) else f", not `{_shorten(self._value_at(path))}`"
+        return BadConfigValue(
+            f"`{_dotted(path)}`{self._origin(path)} must be {expected}{shown}",
+            hint=hint,
+            location=self._key_location(path) if self._value_at(path) is None else self._value_location(path),
+        )
+
+    def _check(self, file: ConfigFile) -> None:
+        self._check_schema_name(("name",), file.name)
+        self._check_environment_name(("unsuffixed_environment",), file.unsuffixed_environment)
+        self._check_spark(("spark",), file.spark)
+        self._check_state(("state",), file.state)
+        self._check_variables(("variables",), file.variables)
+        if not _REPLAY.fullmatch(file.replay_on_change):
+            self._problems.append(self._bad(("replay_on_change",), "`forward`, `full` or `bounded-14d`"))
+        for name, section in file.targets.items():
+            path = ("targets", name)
+            self._check_environment_name(path, name)
+            if section is not None:
+                self._check_target(path, name, section, file)
+        if file.default_target is not None and file.default_target not in (file.targets or {DEFAULT_TARGET: None}):
+            self._problems.append(self._unknown_target(("default_target",), file.default_target, file.targets))
+
+    def _check_target(self, path: YamlPath, name: str, section: TargetSection, file: ConfigFile) -> None:
+        if section.base_schema is not None:
+            self._check_schema_name((*path, "schema"), section.base_schema)
+        if section.schema_suffix:
+            self._check_schema_name((*path, "schema_suffix"), section.schema_suffix)
+        if section.spark is not None:
+            self._check_spark((*path, "spark"), section.spark)
+        if section.state is not None:
+            self._check_state((*path, "state"), section.state)
+        self._check_variables((*path, "variables"), section.variables)
+        if section.reuse_from is not None and section.reuse_from not in file.targets:
+            self._problems.append(self._unknown_target((*path, "reuse_from"), section.reuse_from, file.targets))
+        if section.reuse_from == name:
+            self._problems.append(self._bad((*path, "reuse_from"), "another target"))
+
+    def _unknown_target(self, path: YamlPath, name: str, targets: Iterable[str]) -> BadConfigValue:
+        known = tuple(targets) or (DEFAULT_TARGET,)
+        near = get_close_matches(name, known, n=1)
+        choices = ", ".join(f"`{target}`" for target in known)
+        return self._bad(path, f"one of the targets {choices}", hint=f"did you mean `{near[0]}`?" if near else None)
+
+    def _check_schema_name(self, path: YamlPath, name: str) -> None:
+        reason = check_catalog_name(name, longest=LONGEST_SCHEMA_NAME)
+        if reason is not None:
+            self._problems.append(
+                self._bad(path, f"usable in the name of a schema: {reason}", hint="use letters, digits and underscores")
+            )
+
+    def _check_environment_name(self, path: YamlPath, name: str) -> None:
+        if name.lower() == RESERVED_ENVIRONMENT:
+            self._problems.append(
+                self._bad(path, "another name: `lamina` is kept for the physical tables", hint="choose another name")
+            )
+        else:
+            self._check_schema_name(path, name)
+
+    def _check_spark(self, path: YamlPath, section: SparkSection) -> None:
+        if section.master is not None and section.remote is not None:
+            self._problems.append(
+                BadConfigValue(
+                    f"`{_dotted(path)}` has both `master` and `remote`",
+                    hint="keep `remote` for Spark Connect, or `master` for a session of your own",
+                    location=self._key_location((*path, "remote")),
+                )
+            )
+        if section.remote is not None and not section.remote.startswith("sc://"):
+            self._problems.append(self._bad((*path, "remote"), "a Spark Connect address such as `sc://host:15002`"))
+
+    def _check_state(self, path: YamlPath, state: str) -> None:
+        scheme = re.split(r"[+:]", state, maxsplit=1)[0]
+        if state != _WAREHOUSE_STATE and (scheme not in _STATE_SCHEMES or "://" not in state):
+            self._problems.append(
+                BadConfigValue(
+                    f"`{_dotted(path)}`{self._origin(path)} is not an address of a state store",
+                    hint=f"write `{DEFAULT_STATE}`, `postgresql://…`, `duckdb:///…` or `{_WAREHOUSE_STATE}`",
+                    location=self._value_location(path),
+                )
+            )
+
+    def _check_variables(self, path: YamlPath, variables: Mapping[str, Any]) -> None:
+        seen: dict[str, str] = {}
+        for name in variables:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                self._problems.append(
+                    BadConfigValue(
+                        f"`{name}` cannot be the name of a variable",
+                        hint="use letters, digits and underscores",
+                        location=self._key_location((*path, name)),
+                    )
+                )
+            if name.lower() in seen:
+                self._problems.append(
+                    BadConfigValue(
+                        f"variables `{seen[name.lower()]}` and `{name}` are the same: case does not count",
+                        hint="rename one of them",
+                        location=self._key_location((*path, name)),
+                    )
+                )
+            seen[name.lower()] = name
+
+    def _check_targets_differ(self, targets: Mapping[str, Target]) -> None:
+        seen: dict[object, str] = {}
+        for name, target in targets.items():
+            place = (target.schema.lower(), target.warehouse())
+            if place in seen:
+                self._problems.append(
+                    BadConfigValue(
+                        f"targets `{seen[place]}` and `{name}` both keep their models in schema `{target.schema}`",
+                        hint=f"give one of them a schema of its own: `schema: {target.schema}_{name}`",
+                        location=self._key_location(("targets", name)),
+                    )
+                )
+            seen.setdefault(place, name)
+
+    def _choose(self, file: ConfigFile, targets: Mapping[str, Target], wanted: str | None) -> Target:
+        name = wanted or file.default_target or next(iter(targets))
+        if name in targets:
+            return targets[name]
+        near = get_close_matches(name, targets, n=1)
+        choices = ", ".join(f"`{known}`" for known in targets)
+        raise UnknownName(
+            f"`{CONFIG_FILE}` has no target `{name}`",
+            hint=f"did you mean `{near[0]}`?" if near else f"the targets are {choices}",
+        )
+
+    # --- showing places and values ---
+    def _origin(self, path: YamlPath) -> str:
+        given = self._given_by(path)
+        return f" (from {given})" if given else ""
+
+    def _given_by(self, path: YamlPath) -> str | None:
+        return next((origin for known, origin in self._origins.items() if path[: len(known)] == known), None)
+
+    def _key_location(self, path: YamlPath) -> Location | None:
+        return None if self._given_by(path) else self._text.key_location(path)
+
+    def _value_location(self, path: YamlPath) -> Location | None:
+        return None if self._given_by(path) else self._text.location(path)
+
+    def _is_hidden(self, path: YamlPath) -> bool:
+        is_secret = path[-1:] == ("state",) or any(is_sensitive(str(part)) for part in path)
+        return is_secret or path in self._hidden or isinstance(self._value_at(path), dict | list)
+
+    def _value_at(self, path: YamlPath) -> Any:
+        here: Any = self._raw
+        for part in path:
+            if isinstance(here, dict):
+                here = here.get(part)
+            elif isinstance(here, list) and isinstance(part, int) and part < len(here):
+                here = here[part]
+            else:
+                return None
+        return here
+
+
+def _targets(file: ConfigFile) -> dict[str, Target]:
+    """Every target with what it inherits from the project."""
+    sections = file.targets or {DEFAULT_TARGET: None}
+    return {name: _target(name, section or TargetSection(), file) for name, section in sections.items()}
+
+
+def _target(name: str, section: TargetSection, file: ConfigFile) -> Target:
+    spark = section.spark or SparkSection()
+    own_place = spark.master is not None or spark.remote is not None
+    place = spark if own_place else file.spark
+    master = place.master or (None if place.remote else "local[*]")
+    config = dict(file.spark.config) | dict(spark.config)
+    return Target(
+        name=name,
+        schema=(section.base_schema or file.name).lower(),
+        schema_suffix=section.schema_suffix.lower(),
+        spark=SparkSettings(
+            master=master,
+            remote=place.remote,
+            config=MappingProxyType(
+                {key: Secret(str(value)) if is_sensitive(key) else value for key, value in config.items()}
+            ),
+        ),
+        state=Secret(section.state or file.state),
+        reuse_from=section.reuse_from,
+        reuse_hard_copy=section.reuse_hard_copy,
+    )
+
+
+def _dotted(path: YamlPath) -> str:
+    return ".".join(str(part) for part in path)
+
+
+def _shorten(value: Any) -> str:
+    text = str(value).replace("`", "'")
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _lower_keys(variables: Mapping[str, Any]) -> dict[str, VariableValue]:
+    return {name.lower(): value for name, value in variables.items()}

@@ -1,0 +1,154 @@
+"""Which files make a project."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lamina.errors import Location, NoProject, UnreadableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CONFIG_FILE = "lamina.yaml"
+WORK_FOLDER = ".lamina"
+EXTERNAL_MODELS_FILES = ("external_models.yaml", "external_models.yml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStamp:
+    """What the file system says about a file without reading it."""
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStamp:
+        return cls(size=status.st_size, modified=status.st_mtime_ns, changed=status.st_ctime_ns, inode=status.st_ino)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    """A file of the project, named relative to its root with forward slashes."""
+
+    path: str
+    stamp: FileStamp
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without folders and ending."""
+        return self.path.rpartition("/")[2].rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFiles:
+    """Every file that says something about the project, each group sorted by path."""
+
+    sql_models: tuple[ProjectFile, ...] = ()
+    python_models: tuple[ProjectFile, ...] = ()
+    seeds: tuple[ProjectFile, ...] = ()
+    macros: tuple[ProjectFile, ...] = ()
+    sources: tuple[ProjectFile, ...] = ()
+    audits: tuple[ProjectFile, ...] = ()
+    signals: tuple[ProjectFile, ...] = ()
+
+
+def find_root(start: Path) -> Path:
+    """The folder that holds `lamina.yaml`: this one or the nearest parent. Raises `NoProject`."""
+    try:
+        here = start.expanduser().resolve()
+    except (OSError, RuntimeError) as error:
+        raise NoProject(f"`{start}` is not a folder", hint="name a folder with `--project`") from error
+    if here.is_file():
+        here = here.parent
+    if not here.exists():
+        raise NoProject(f"folder `{start}` does not exist", hint="run `lamina init DIR` to make a project")
+    for folder in (here, *here.parents):
+        if (folder / CONFIG_FILE).is_file():
+            return folder
+    raise NoProject(
+        f"neither `{start}` nor a folder above it has a `{CONFIG_FILE}`",
+        hint="run `lamina init DIR` to make a project, or name its folder with `--project`",
+    )
+
+
+def discover(root: Path) -> ProjectFiles:
+    """List the project's files; hidden ones and `__pycache__` do not count. Raises `UnreadableFile`."""
+    models = tuple(_walk(root, "models", (".sql", ".py")))
+    return ProjectFiles(
+        sql_models=tuple(file for file in models if file.path.endswith(".sql")),
+        python_models=tuple(
+            file for file in models if file.path.endswith(".py") and not file.path.endswith("/__init__.py")
+        ),
+        seeds=tuple(_walk(root, "seeds", (".csv",))),
+        macros=tuple(file for file in _walk(root, "macros", (".py",)) if not file.path.endswith("/__init__.py")),
+        sources=tuple(
+            sorted(
+                (
+                    *_walk(root, "sources", (".yml", ".yaml")),
+                    *_walk(root, "external_models", (".yml", ".yaml")),
+                    *_single(root, EXTERNAL_MODELS_FILES),
+                ),
+                key=lambda file: file.path,
+            )
+        ),
+        audits=tuple(_walk(root, "audits", (".sql",))),
+        signals=tuple(_walk(root, "signals", (".py",))),
+    )
+
+
+def _walk(root: Path, folder: str, endings: tuple[str, ...]) -> Iterator[ProjectFile]:
+    """Files below a folder in the order of their paths; links to folders are followed once."""
+    if not (root / folder).is_dir():
+        return
+    found: list[ProjectFile] = []
+    waiting = [folder]
+    visited: set[str] = set()
+    while waiting:
+        current = waiting.pop()
+        real = os.path.realpath(root / current)
+        if real in visited:
+            continue
+        visited.add(real)
+        for entry in _entries(root, current):
+            if entry.name.startswith(".") or entry.name == "__pycache__":
+                continue
+            path = f"{current}/{entry.name}"
+            if entry.is_dir():
+                waiting.append(path)
+            elif entry.name.lower().endswith(endings):
+                found.append(ProjectFile(path=path, stamp=_stamp(entry, path)))
+    yield from sorted(found, key=lambda file: file.path)
+
+
+def _entries(root: Path, folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(root / folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise UnreadableFile(
+            f"folder `{folder}` cannot be read: {error.strerror}",
+            hint="check that you may read the folder",
+            location=Location(file=folder),
+        ) from error
+
+
+def _stamp(entry: os.DirEntry[str], path: str) -> FileStamp:
+    try:
+        return FileStamp.of(entry.stat())
+    except OSError as error:
+        raise UnreadableFile(
+            f"`{path}` cannot be read: {error.strerror}",
+            hint="check that the file exists and that you may read it",
+            location=Location(file=path),
+        ) from error
+
+
+def _single(root: Path, names: tuple[str, ...]) -> Iterator[ProjectFile]:
+    for name in names:
+        if (root / name).is_file():
+            yield ProjectFile(path=name, stamp=FileStamp.of((root / name).stat()))

@@ -1,0 +1,79 @@
+"""Models written in Python."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lamina.authoring import recording
+from lamina.errors import BadPythonModel, LaminaError, Location, raise_all
+from lamina.graph.model import PythonBody
+from lamina.graph.read_model import PythonDefinition, read_python_model
+from lamina.project.modules import run_modules
+from lamina.project.python_scan import scan_code, unclear_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from types import ModuleType
+
+    from lamina.authoring import Declaration
+    from lamina.graph.draft import Draft, Surroundings
+    from lamina.graph.model import VariableValue
+    from lamina.project.modules import Capture
+
+
+def read_python_file(
+    captured: Capture, model_files: Collection[str], stem: str, surroundings: Surroundings
+) -> tuple[Draft, ...]:
+    """The models that a captured file declares; none when it only helps others. Raises everything wrong at once.
+
+    `model_files` are the paths of all Python files in `models/`: what another of them declares belongs to it.
+    """
+    own = captured.own
+    with recording() as registry:
+        (module,) = run_modules(captured.modules, [captured.name])
+    drafts: list[Draft] = []
+    problems: list[LaminaError] = []
+    for declaration in registry.declarations:
+        is_elsewhere = declaration.file != own.path and declaration.file in model_files
+        if declaration.type != "model" or is_elsewhere:
+            continue
+        try:
+            drafts.extend(_read(declaration, module, captured, stem, surroundings))
+        except LaminaError as error:
+            problems.extend(error.problems)
+    raise_all(problems)
+    return tuple(drafts)
+
+
+def _read(
+    declaration: Declaration, module: ModuleType, captured: Capture, stem: str, surroundings: Surroundings
+) -> tuple[Draft, ...]:
+    place = Location(file=declaration.file, line=declaration.line)
+    name = getattr(declaration.function, "__name__", "")
+    if getattr(module, name, None) is not declaration.function:
+        raise BadPythonModel(
+            f"the model's function `{name}` cannot be found again under its name",
+            hint="define it at the top level of the file, under a name of its own",
+            location=place,
+        )
+    scan = scan_code(captured.own, name, captured.modules)
+    if "depends_on" not in declaration.arguments:
+        raise_all(unclear_reads(scan))
+    definition = PythonDefinition(
+        name=declaration.name,
+        arguments=declaration.arguments,
+        body=PythonBody(
+            module=captured.name,
+            function=name,
+            modules=captured.modules,
+            variables=_variables(surroundings.variables, scan.variables),
+        ),
+        reads=scan.reads,
+        location=place,
+    )
+    return read_python_model(definition, stem, surroundings)
+
+
+def _variables(variables: Mapping[str, VariableValue], used: frozenset[str] | None) -> Mapping[str, VariableValue]:
+    return MappingProxyType({name: value for name, value in sorted(variables.items()) if used is None or name in used})

@@ -1,0 +1,95 @@
+"""Seeds: CSV files that become tables, bare or through a model of kind SEED."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import posixpath
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lamina.errors import BadSeed, LaminaError, Location
+from lamina.graph.kinds import Seed
+from lamina.graph.model import Column, SeedBody
+from lamina.graph.plain_values import read_plain_properties
+from lamina.graph.read_model import read_sql_model
+from lamina.sql.document import Document
+from lamina.sql.header import Header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lamina.graph.draft import Draft, Surroundings
+    from lamina.graph.kinds import CsvSettings
+
+_ROOT_PREFIX = "$root/"
+
+
+def bare_seed(path: str, stem: str, surroundings: Surroundings) -> tuple[Draft, ...]:
+    """The seed that a CSV file without a model is: named by its stem, in the target's schema."""
+    place = Location(file=path, line=1)
+    problems: list[LaminaError] = []
+    kind = {"name": "SEED", "path": f"{_ROOT_PREFIX}{path}"}
+    properties = read_plain_properties({"kind": kind}, place, surroundings.dialect, problems)
+    header = Header(block="MODEL", properties=properties, location=place)
+    return read_sql_model(Document(header=header, dialect=surroundings.dialect), stem, surroundings)
+
+
+def seed_path(draft: Draft) -> str | None:
+    """The file of a seed relative to the project, None for other models; `..` may lead out of the project."""
+    kind = draft.model.kind
+    if not isinstance(kind, Seed):
+        return None
+    if kind.path.startswith(_ROOT_PREFIX):
+        return posixpath.normpath(kind.path.removeprefix(_ROOT_PREFIX))
+    folder = posixpath.dirname(draft.model.location.file or "")
+    return posixpath.normpath(posixpath.join(folder, kind.path))
+
+
+def with_content(draft: Draft, path: str, content_hash: str, first_bytes: Callable[[], bytes]) -> Draft:
+    """The draft of a seed with its file's identity, and the file's column names where none are declared."""
+    model = replace(draft.model, body=SeedBody(path=path, content_hash=content_hash))
+    kind = model.kind
+    if model.columns is None and isinstance(kind, Seed):
+        columns = read_columns(first_bytes(), path, kind.csv_settings)
+        model = replace(
+            model,
+            columns=tuple(Column(name=name, comment=draft.descriptions.get(name.lower())) for name in columns),
+        )
+    return replace(draft, model=model)
+
+
+def read_columns(content: bytes, path: str, settings: CsvSettings) -> tuple[str, ...]:
+    """The names in the first row of a CSV file. Raises `BadSeed`."""
+    place = Location(file=path, line=1)
+    try:
+        text = content.removeprefix(codecs.BOM_UTF8).decode(settings.encoding, errors="replace")
+    except LookupError:
+        raise BadSeed(
+            f"there is no encoding `{settings.encoding}`", hint="use `utf-8` or `latin-1`", location=place
+        ) from None
+    try:
+        reader = csv.reader(
+            io.StringIO(text),
+            delimiter=settings.delimiter,
+            quotechar=settings.quotechar,
+            doublequote=settings.doublequote,
+            escapechar=settings.escapechar,
+            skipinitialspace=settings.skipinitialspace,
+        )
+        names = next((tuple(name.strip() for name in row) for row in reader if row), ())
+    except (csv.Error, TypeError, ValueError) as error:
+        raise BadSeed(f"`{path}` cannot be read as CSV: {error}", location=place) from None
+    if not names:
+        raise BadSeed(
+            f"`{path}` is empty", hint="the first row of a seed holds the names of its columns", location=place
+        )
+    seen: set[str] = set()
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise BadSeed(f"column {number} of `{path}` has no name", hint="name it in the first row", location=place)
+        if name.lower() in seen:
+            raise BadSeed(f"`{path}` has two columns called `{name}`", hint="rename one of them", location=place)
+        seen.add(name.lower())
+    return names

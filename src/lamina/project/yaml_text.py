@@ -1,0 +1,113 @@
+"""YAML that remembers where every key and value was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import yaml
+
+from lamina.errors import LaminaError, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+YamlPath: TypeAlias = "tuple[str | int, ...]"
+
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_DEEPEST = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlText:
+    """Plain values of a YAML file; dates and times stay text, as they were written."""
+
+    value: Any
+    file: str
+    keys: Mapping[YamlPath, Location]
+    values: Mapping[YamlPath, Location]
+
+    def key_location(self, path: YamlPath) -> Location:
+        """Where the key at the path is written, or the nearest thing around it."""
+        return self.keys.get(path) or self.location(path)
+
+    def location(self, path: YamlPath) -> Location:
+        """Where the value at the path begins, or the nearest thing around it."""
+        for length in range(len(path), -1, -1):
+            found = self.values.get(path[:length])
+            if found is not None:
+                return found
+        return Location(file=self.file, line=1, column=1)
+
+
+class BadYaml(LaminaError):
+    """The text is not YAML as Lamina accepts it; those who read a file turn it into an error of that file."""
+
+
+def read_yaml(text: str, file: str) -> YamlText:
+    """Read one YAML document; an empty one has the value None. Raises `BadYaml`."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        reader = _Reader(file)
+        value = reader.read(root, ()) if root is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Location(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Location(file=file)
+        raise BadYaml(f"`{file}` is not valid YAML: {error.problem or error.context}", location=place) from None
+    except yaml.YAMLError as error:
+        first = str(error).strip().split("\n", 1)[0]
+        raise BadYaml(f"`{file}` is not valid YAML: {first}", location=Location(file=file, line=1)) from None
+    return YamlText(value=value, file=file, keys=reader.keys, values=reader.values)
+
+
+def read_yaml_value(text: str) -> Any:
+    """The value of a text given on a command line or in the environment; what is not YAML is the text itself."""
+    try:
+        return read_yaml(text, "").value
+    except BadYaml:
+        return text
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._constructor = yaml.SafeLoader("")
+        self.keys: dict[YamlPath, Location] = {}
+        self.values: dict[YamlPath, Location] = {}
+
+    def read(self, node: yaml.Node, path: YamlPath) -> Any:
+        self.values[path] = self._place(node)
+        if len(path) > _DEEPEST:
+            raise BadYaml(f"`{self._file}` is nested more than {_DEEPEST} levels deep", location=self._place(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
+        if node.tag == _TIMESTAMP:
+            return node.value
+        try:
+            return self._constructor.construct_object(node, deep=True)
+        except ValueError as error:
+            raise BadYaml(f"`{node.value}` is not a value of YAML: {error}", location=self._place(node)) from None
+
+    def _mapping(self, node: yaml.MappingNode, path: YamlPath) -> dict[str, Any]:
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            self._constructor.flatten_mapping(node)
+            # What is merged stands in front; a key written again replaces it.
+            node.value = list({key.value: (key, value) for key, value in node.value}.values())
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise BadYaml("a key must be a single word", location=self._place(key_node))
+            key = key_node.value
+            place: YamlPath = (*path, key)
+            if key in found:
+                first = self.keys[place]
+                raise BadYaml(f"`{key}` is written twice, first in line {first.line}", location=self._place(key_node))
+            self.keys[place] = self._place(key_node)
+            found[key] = self.read(value_node, place)
+        return found
+
+    def _place(self, node: yaml.Node) -> Location:
+        mark = node.start_mark
+        return Location(file=self._file, line=mark.line + 1, column=mark.column + 1)

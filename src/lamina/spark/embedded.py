@@ -1,0 +1,297 @@
+"""The Spark that Lamina starts itself: one JVM per process, with its catalog and warehouse in the project."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from lamina.app.events import SparkStarted, SparkStarting
+from lamina.errors import SparkStartFailed, WarehouseUnwritable
+from lamina.spark.catalog_lock import CatalogLock
+from lamina.spark.java import check_java
+from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.ports import Emit
+
+_CATALOG_KEYS = frozenset(
+    {
+        "hive.metastore.uris",
+        "spark.hadoop.hive.metastore.uris",
+        "spark.hadoop.javax.jdo.option.ConnectionURL",
+        "spark.sql.catalogImplementation",
+    }
+)
+_STOP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """How Spark is reached: a Connect server at `remote`, else a JVM started here for `master`.
+
+    `home` is the project's `.lamina` folder; warehouse, metastore and logs lie in it unless said otherwise. `config`
+    holds any `spark.*` setting and wins over Lamina's own, the session's time zone apart. With `patience`, waiting for
+    another process that uses the embedded catalog ends after so many seconds.
+    """
+
+    home: Path
+    master: str | None = None
+    remote: str | None = None
+    config: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    app_name: str = "lamina"
+    warehouse: Path | None = None
+    metastore: Path | None = None
+    logs: Path | None = None
+    packages: tuple[str, ...] = ()
+    patience: float | None = None
+
+    @property
+    def warehouse_folder(self) -> Path:
+        return (self.warehouse or self.home / "warehouse").absolute()
+
+    @property
+    def metastore_folder(self) -> Path:
+        return (self.metastore or self.home / "metastore").absolute()
+
+    @property
+    def log_folder(self) -> Path:
+        return (self.logs or self.home / "logs").absolute()
+
+    @property
+    def has_embedded_catalog(self) -> bool:
+        """Whether the catalog is Lamina's own: a JVM is started here, and nothing names another metastore."""
+        if self.remote is not None or _CATALOG_KEYS & set(self.config):
+            return False
+        places = (os.environ.get("SPARK_CONF_DIR"), _below(os.environ.get("SPARK_HOME"), "conf"))
+        return not any(place and Path(place, "hive-site.xml").exists() for place in places)
+
+
+def spark_config(settings: SparkSettings) -> dict[str, str]:
+    """Every setting the JVM is started with."""
+    master = settings.master or "local[*]"
+    java_options = [f"-Dlog4j2.configurationFile={(settings.log_folder / 'log4j2.properties').as_uri()}"]
+    config = {
+        "spark.master": master,
+        "spark.app.name": settings.app_name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(settings.warehouse_folder),
+    }
+    if master.startswith("local"):
+        # Two hundred shuffle partitions are made for clusters; here they only cost time.
+        config["spark.sql.shuffle.partitions"] = str(min(8, os.cpu_count() or 2))
+        config["spark.driver.host"] = "127.0.0.1"
+        config["spark.driver.bindAddress"] = "127.0.0.1"
+        config["spark.driver.memory"] = "2g"
+    if settings.has_embedded_catalog:
+        scratch = settings.home.absolute() / "tmp"
+        config["spark.hadoop.javax.jdo.option.ConnectionURL"] = (
+            f"jdbc:derby:;databaseName={settings.metastore_folder};create=true"
+        )
+        config["spark.hadoop.hive.exec.scratchdir"] = str(scratch / "hive")
+        config["spark.hadoop.hive.exec.local.scratchdir"] = str(scratch / "hive-local")
+        java_options.append(f"-Dderby.system.home={settings.home.absolute()}")
+        java_options.append(f"-Dderby.stream.error.file={settings.log_folder / 'derby.log'}")
+    if settings.packages:
+        config["spark.jars.packages"] = ",".join(settings.packages)
+        config["spark.jars.ivy"] = str(settings.home.absolute() / "ivy")
+    config.update({key: _text(value) for key, value in settings.config.items()})
+    options = [_quoted(option) for option in java_options]
+    own_options = config.get("spark.driver.extraJavaOptions")
+    config["spark.driver.extraJavaOptions"] = " ".join([*options, own_options] if own_options else options)
+    config["spark.sql.session.timeZone"] = "UTC"
+    return config
+
+
+@dataclass(slots=True)
+class _Running:
+    """The JVM of this process and how many engines use it."""
+
+    settings: SparkSettings
+    session: SparkSession
+    gateway: Any
+    lock: CatalogLock | None
+    users: int = 1
+
+
+class EmbeddedSpark:
+    """Starts the JVM when first asked, shares it between engines of one project, and ends it with the last of them."""
+
+    _running: _Running | None = None
+    _guard = threading.Lock()
+
+    def __init__(self, settings: SparkSettings, emit: Emit) -> None:
+        self._settings, self._emit = settings, emit
+        self._is_user = False
+
+    def start(self, command: str, cancelled: threading.Event) -> SparkSession:
+        """Answer the session, started if need be; with the embedded catalog, its lock is held from here on."""
+        with EmbeddedSpark._guard:
+            running = EmbeddedSpark._running
+            if running is None:
+                running = EmbeddedSpark._running = self._launch(command, cancelled)
+                self._is_user = True
+            elif running.settings != self._settings:
+                raise SparkStartFailed(
+                    "Spark already runs in this process with the settings of another project",
+                    hint="close that project first, or hand its session in: `Project.open(path, spark=spark)`",
+                )
+            elif not self._is_user:
+                running.users += 1
+                self._is_user = True
+            return running.session
+
+    def stop(self) -> None:
+        """Stop using the JVM; the last user ends it and gives the catalog's lock back."""
+        with EmbeddedSpark._guard:
+            running = EmbeddedSpark._running
+            if running is None or not self._is_user:
+                return
+            self._is_user = False
+            running.users -= 1
+            if running.users == 0:
+                EmbeddedSpark._running = None
+                _end(running)
+
+    def _launch(self, command: str, cancelled: threading.Event) -> _Running:
+        settings = self._settings
+        if SparkContext._active_spark_context is not None:  # noqa: SLF001  # PySpark has no public way to ask
+            raise SparkStartFailed(
+                "a Spark session that Lamina did not start runs in this process, and there can be only one",
+                hint="hand it in: `Project.open(path, spark=spark)`",
+            )
+        check_java()
+        _make_folders(settings)
+        lock: CatalogLock | None = None
+        if settings.has_embedded_catalog:
+            lock = CatalogLock(settings.home.absolute() / "spark.lock")
+            lock.acquire(command, self._emit, cancelled, settings.patience)
+        try:
+            return self._open(lock)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    def _open(self, lock: CatalogLock | None) -> _Running:
+        settings = self._settings
+        self._emit(SparkStarting(detail=f"Spark on {settings.master or 'local[*]'}"))
+        begun = time.monotonic()
+        config = spark_config(settings)
+        gateway: Any = None
+        try:
+            write_log4j_settings(settings.log_folder)
+            quiet_python_loggers(settings.log_folder)
+            # Python functions of models must run on this interpreter, not on the first `python3` of the PATH.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
+            with (settings.log_folder / OUTPUT_LOG).open("ab") as output:
+                pass_fds = () if lock is None or lock.descriptor is None else (lock.descriptor,)
+                launch: Any = launch_gateway
+                gateway = launch(conf, {"stdout": output, "stderr": output, "pass_fds": pass_fds})
+            session = SparkSession(_context_without_signal_handler(gateway, conf))
+        except (OSError, PySparkException, Py4JError, RuntimeError) as error:
+            _forget(gateway)
+            raise _start_failed(settings, error) from error
+        self._emit(SparkStarted(version=session.version, seconds=time.monotonic() - begun))
+        return _Running(settings=settings, session=session, gateway=gateway, lock=lock)
+
+
+def _context_without_signal_handler(gateway: Any, conf: SparkConf) -> SparkContext:
+    """A context that leaves SIGINT alone: PySpark's handler would cancel jobs behind the back of whoever catches it."""
+    if threading.current_thread() is not threading.main_thread():
+        return SparkContext(gateway=gateway, conf=conf)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return SparkContext(gateway=gateway, conf=conf)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(running: _Running) -> None:
+    try:
+        # A JVM that is already gone cannot be stopped, and need not be.
+        with suppress(PySparkException, Py4JError, OSError):
+            running.session.stop()
+    finally:
+        _forget(running.gateway)
+        if running.lock is not None:
+            running.lock.release()
+
+
+def _forget(gateway: Any) -> None:
+    """End the JVM and have PySpark forget it, so that another can be started in this process."""
+    if gateway is None:
+        return
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    process = gateway.proc
+    if process is not None:
+        # The gateway ends when its standard input is closed.
+        process.stdin.close()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    SparkContext._gateway = None  # noqa: SLF001  # PySpark has no public way to start again in one process
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+def _make_folders(settings: SparkSettings) -> None:
+    folders = [settings.home.absolute(), settings.log_folder]
+    if settings.has_embedded_catalog:
+        folders += [settings.warehouse_folder, settings.metastore_folder.parent]
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe = folder / f".write-test-{os.getpid()}"
+            probe.write_bytes(b"x")
+            probe.unlink()
+        except OSError as error:
+            raise WarehouseUnwritable(
+                f"the folder `{folder}` cannot be written: {error.strerror}",
+                hint="free space or make the folder writable, then run the command again",
+            ) from error
+
+
+def _start_failed(settings: SparkSettings, error: BaseException) -> SparkStartFailed:
+    what = str(error).strip().splitlines() or [type(error).__name__]
+    return SparkStartFailed(
+        f"Spark did not start: {what[0]}",
+        hint=f"`{settings.log_folder / OUTPUT_LOG}` and `{settings.log_folder / SPARK_LOG}` say more",
+    )
+
+
+def _quoted(option: str) -> str:
+    """One Java option as Spark's launcher splits them."""
+    if not any(character in option for character in " \"'\\"):
+        return option
+    return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _below(folder: str | None, name: str) -> str | None:
+    return str(Path(folder, name)) if folder else None

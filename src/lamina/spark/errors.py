@@ -1,0 +1,218 @@
+"""Spark's exceptions in Lamina's words; nothing else translates them.
+
+What kind of failure it is comes from the class and the error condition. Failures of
+the file system, lost executors and cancelled jobs carry none: they are told by the operating system's own words
+(`os.strerror`), by names of Java's exception classes and by Hadoop's fixed texts.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
+
+from lamina.errors import (
+    AnalysisFailed,
+    Cancelled,
+    LaminaError,
+    QueryFailed,
+    StatementUnanswered,
+    TransientFailure,
+    WarehouseUnwritable,
+)
+
+if TYPE_CHECKING:
+    from lamina.errors import Location
+
+SparkFailure = (PySparkException, Py4JError, OSError)
+"""What PySpark lets out; gRPC's own errors are `OSError`s of neither kind and found by name."""
+
+Found = TypeVar("Found", bound=LaminaError)
+
+_CANCELLED = frozenset({"OPERATION_CANCELED", "INTERRUPTED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED"})
+_TRANSIENT = frozenset(
+    {
+        "RETRIES_EXCEEDED",
+        "UNABLE_TO_ACQUIRE_MEMORY",
+        "INVALID_HANDLE.SESSION_NOT_FOUND",
+        "INVALID_HANDLE.SESSION_CLOSED",
+        "INVALID_HANDLE.SESSION_CHANGED",
+        "INVALID_HANDLE.OPERATION_NOT_FOUND",
+        "INVALID_HANDLE.OPERATION_ABANDONED",
+    }
+)
+_LOST = ("ExecutorLostFailure", "FetchFailed", "SparkContext was shut down", "java.net.ConnectException")
+_CONNECTION_CLASSES = frozenset(
+    {"RpcError", "_InactiveRpcError", "_MultiThreadedRendezvous", "SparkConnectGrpcException", "RetriesExceeded"}
+)
+_CANCEL_WORDS = ("cancelled part of cancelled job", "cancelled because", "was cancelled")
+_SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+_HADOOP_REFUSALS = {
+    "AccessControlException": "access denied",
+    "AccessDeniedException": "access denied",
+    "ParentNotDirectoryException": "a file is where a folder should be",
+    "Mkdirs failed to create": "a folder cannot be made",
+    "Unable to create database path": "a folder cannot be made",
+}
+_CLASS_PREFIX = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\s*:\s*")
+_CONDITION_PREFIX = re.compile(r"^\s*\[([A-Z][A-Z0-9_.]+)\]\s*")
+_CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+_TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
+_LONGEST = 500
+
+
+def is_failure_of_spark(error: BaseException) -> bool:
+    """Whether the exception comes from Spark or from the way to it."""
+    return isinstance(error, SparkFailure) or bool(_CONNECTION_CLASSES & _class_names(error))
+
+
+def condition_of(error: BaseException) -> str | None:
+    """The error condition that says most: that of the innermost cause which has one."""
+    found = _innermost(error)
+    return found[0] if found else None
+
+
+def summary_of(error: BaseException) -> str:
+    """What happened, in one or two sentences of Spark's own, without stack traces."""
+    found = _innermost(error)
+    return _shorten(found[1] if found else _text_of(error))
+
+
+def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, query: str | None = None) -> LaminaError:
+    """The Lamina error for a failure while `doing` something; `query` is the SQL that was sent, to count its lines."""
+    if isinstance(error, LaminaError):
+        return error
+    condition = condition_of(error)
+    text = _text_of(error)
+    if is_cancelled or condition in _CANCELLED or any(words in text for words in _CANCEL_WORDS):
+        return Cancelled(f"{doing} was cancelled")
+    if is_connection_lost(error) or condition in _TRANSIENT or any(name in text for name in _LOST):
+        return TransientFailure(
+            f"{doing} lost its connection or an executor: {summary_of(error)}",
+            hint="run the command again; what is finished is not repeated",
+        )
+    refusal = _system_refusal(text)
+    if refusal:
+        return WarehouseUnwritable(
+            f"{doing} could not write to the warehouse: {refusal}",
+            hint="free space or give write access to the warehouse folder, then run the command again",
+        )
+    what = f"{summary_of(error)}{_place(error, condition, query)}"
+    if isinstance(error, AnalysisException):
+        verb = "cannot be parsed by Spark" if isinstance(error, ParseException) else "was refused by Spark"
+        return AnalysisFailed(f"{doing} {verb}: {what}")
+    if isinstance(error, PythonException):
+        return QueryFailed(f"{doing} failed in Python code that runs on Spark: {_last_python_line(text)}")
+    return QueryFailed(f"{doing} failed: {what}")
+
+
+def translate_statement(error: BaseException, doing: str) -> LaminaError:
+    """Like `translate`, for a catalog statement: one whose answer was lost may still land."""
+    if is_connection_lost(error) or (condition_of(error) in _TRANSIENT | _CANCELLED):
+        return StatementUnanswered(
+            f"{doing} got no answer from Spark: {summary_of(error)}",
+            hint="run the command again; it looks at what was done before it goes on",
+        )
+    return translate(error, doing)
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Whether the JVM or the server did not answer."""
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return True
+    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
+        return True
+    names = _class_names(error)
+    if "SparkConnectGrpcException" in names:
+        # The base class of everything the server answers, and itself when it did not answer.
+        return type(error).__name__ == "SparkConnectGrpcException" and condition_of(error) is None
+    return bool(_CONNECTION_CLASSES & names)
+
+
+def at(error: Found, location: Location, node: str, interval: tuple[str, str] | None = None) -> Found:
+    """The same error, with the place it belongs to where it does not know one."""
+    error.location = error.location or location
+    error.node = error.node or node
+    error.interval = error.interval or interval
+    return error
+
+
+# --- reading exceptions -----------------------------------------------------------------------------------------------
+def _innermost(error: BaseException) -> tuple[str, str] | None:
+    """Condition and message of the innermost cause that has a condition."""
+    found: tuple[str, str] | None = None
+    for message, condition in _chain(error):
+        prefixed = _CONDITION_PREFIX.match(_CLASS_PREFIX.sub("", message))
+        named = condition or (prefixed[1] if prefixed else None)
+        if named is not None:
+            found = named, message
+    return found
+
+
+def _chain(error: BaseException) -> list[tuple[str, str | None]]:
+    """Message and condition of the exception and its causes, outermost first."""
+    if isinstance(error, Py4JJavaError):
+        chain: list[tuple[str, str | None]] = []
+        cause = error.java_exception
+        while cause is not None and len(chain) < 20:
+            chain.append((str(cause.toString()), None))
+            cause = cause.getCause()
+        return chain
+    outer = (str(error).split("\n\nJVM stacktrace:", 1)[0], None)
+    if not isinstance(error, PySparkException):
+        return [outer]
+    # Neither kind of session says what the cause was, other than in the stack trace.
+    trace = getattr(error, "_stackTrace", None) or getattr(error, "_stacktrace", None) or ""
+    causes = [(match[1], None) for match in _CAUSE.finditer(trace)]
+    return [(outer[0], error.getCondition()), *causes]
+
+
+def _text_of(error: BaseException) -> str:
+    """Every message on the way to the innermost cause."""
+    return "\n".join(message for message, _ in _chain(error))
+
+
+def _shorten(text: str) -> str:
+    text = _CLASS_PREFIX.sub("", text.strip().split("\n\nJVM stacktrace:", 1)[0])
+    text = _TAIL.sub("", _CONDITION_PREFIX.sub("", text)).strip()
+    first = " ".join(line.strip() for line in text.split("\n\n", 1)[0].splitlines()[:4])
+    first = first.rstrip(".").strip()
+    return first if len(first) <= _LONGEST else first[:_LONGEST] + "…"
+
+
+def _place(error: BaseException, condition: str | None, query: str | None) -> str:
+    """Condition and line, in parentheses: what a reader looks up or looks at."""
+    parts = [condition] if condition else []
+    contexts = error.getQueryContext() if isinstance(error, PySparkException) else []
+    for context in contexts or []:
+        if context.contextType().name == "SQL" and query is not None and context.startIndex() >= 0:
+            line = query[: context.startIndex()].count("\n") + 1
+            parts.append(f"line {line} of the SQL sent, at `{_one_line(context.fragment())}`")
+            break
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:80] + "…"
+
+
+def _system_refusal(text: str) -> str | None:
+    for number in _SYSTEM_ERRORS:
+        words = os.strerror(number)
+        if words in text:
+            return words.lower()
+    return next((said for words, said in _HADOOP_REFUSALS.items() if words in text), None)
+
+
+def _last_python_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
+def _class_names(error: BaseException) -> set[str]:
+    return {cls.__name__ for cls in type(error).__mro__}

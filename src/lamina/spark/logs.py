@@ -1,0 +1,64 @@
+"""Where Spark's, Hive's and PySpark's own log lines go: into files, never to the user's terminal."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyspark.logger import PySparkLogger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPARK_LOG = "spark.log"
+"""What Spark and Hive log."""
+
+OUTPUT_LOG = "spark-output.log"
+"""What the JVM and its launcher print before and beside that."""
+
+_QUERY_CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_PYTHON_LOGGERS = ("pyspark", "py4j")
+
+_LOG4J = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}}{{UTC}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+"""
+
+
+def write_log4j_settings(folder: Path) -> Path:
+    """Write the configuration that sends Spark's log lines into the folder; answer its path."""
+    # Log4j reads the file as properties, where a backslash and `${` mean something.
+    target = str(folder / SPARK_LOG).replace("\\", "\\\\").replace("$", "$$")
+    settings = folder / "log4j2.properties"
+    settings.write_text(_LOG4J.format(file=target), encoding="utf-8")
+    return settings
+
+
+def quiet_python_loggers(folder: Path | None) -> None:
+    """Send what PySpark itself logs in this process to the same folder, or nowhere."""
+    # These two print every query that fails; they must be made by PySpark's own class, which takes further keywords.
+    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _QUERY_CONTEXT_LOGGERS]
+    loggers += [logging.getLogger(name) for name in _PYTHON_LOGGERS]
+    for logger in loggers:
+        for handler in logger.handlers[:]:
+            logger.removeHandler(handler)
+        logger.addHandler(_file_handler(folder) if folder else logging.NullHandler())
+        logger.propagate = False
+
+
+def _file_handler(folder: Path) -> logging.Handler:
+    handler = logging.FileHandler(folder / OUTPUT_LOG, encoding="utf-8", delay=True)
+    handler.setLevel(logging.WARNING)
+    return handler

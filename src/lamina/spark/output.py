@@ -1,0 +1,140 @@
+"""What a model's rows must look like before they are written: names, declared types, the time column."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from lamina.errors import BadModelResult
+from lamina.spark.partitions import HIDDEN_PREFIX
+from lamina.spark.types import has_void, is_integer, stored_type
+from lamina.sql.names import quote
+from lamina.sql.render import time_condition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from lamina.graph.kinds import TimeColumn
+    from lamina.graph.model import Column
+    from lamina.sql.render import TimeKind
+    from lamina.timeline.interval import Instant, Interval
+
+_RESERVED = re.compile(rf"_lamina_|{HIDDEN_PREFIX}\d", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def shape_output(frame: DataFrame, declared: Sequence[Column] | None) -> DataFrame:
+    """The rows with exactly the declared columns, cast and in order; without declared ones, as they are.
+
+    Raises `BadModelResult` for columns that are missing, not declared, of the same name, or that cannot be stored.
+    """
+    _check_names(frame.columns)
+    if declared:
+        frame = _as_declared(frame, declared)
+    _check_types(frame.schema)
+    return frame
+
+
+def find_time_column(columns: Sequence[Column], declared: TimeColumn) -> Column:
+    """The output's time column; `BadModelResult` when there is none or its type says nothing about time."""
+    wanted = declared.name.casefold()
+    found = next((column for column in columns if column.name.casefold() == wanted), None)
+    if found is None:
+        names = ", ".join(f"`{column.name}`" for column in columns)
+        raise BadModelResult(
+            f"the time column `{declared.name}` is not among the output's columns: {names}",
+            hint="select the column in the query, or name another one in `time_column`",
+        )
+    if _time_kind(found) is None:
+        raise BadModelResult(
+            f"the time column `{found.name}` has type `{found.type}`, which cannot hold a time",
+            hint="cast it to `date`, `timestamp`, or to text or an integer with a `format` in `time_column`",
+        )
+    return found
+
+
+def in_interval(time: Column, declared: TimeColumn, interval: Interval) -> str:
+    """The condition that holds for rows inside the interval."""
+    kind = _time_kind(time)
+    if kind is None:
+        raise BadModelResult(f"the time column `{time.name}` has type `{time.type}`, which cannot hold a time")
+    return time_condition(time.name, kind, _clock(interval.start), _clock(interval.end), declared.format)
+
+
+def _time_kind(column: Column) -> TimeKind | None:
+    match column.type:
+        case "date" | "timestamp" | "timestamp_ntz" | "string":
+            return column.type
+        case str() as text if is_integer(text):
+            return "integer"
+        case _:
+            return None
+
+
+def _clock(instant: Instant) -> str:
+    return instant.to_datetime().replace(tzinfo=None).isoformat(sep=" ")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise BadModelResult("the result has no columns", hint="select at least one column")
+    repeated = [name for name, count in Counter(name.casefold() for name in names).items() if count > 1]
+    if repeated:
+        listed = ", ".join(f"`{name}`" for name in repeated)
+        raise BadModelResult(
+            f"several columns of the output have the same name: {listed}",
+            hint="give each a name of its own with AS; Spark does not tell upper from lower case",
+        )
+    for name in names:
+        if not name.strip():
+            raise BadModelResult("a column of the output has no name", hint="give it one with AS")
+        if _CONTROL.search(name):
+            raise BadModelResult(
+                f"the name of column `{_CONTROL.sub('?', name)}` holds a line break or another control character",
+                hint="give it another name with AS",
+            )
+        if _RESERVED.match(name):
+            raise BadModelResult(
+                f"column `{name}` has a name that is reserved for hidden columns",
+                hint="give it another name with AS",
+            )
+
+
+def _as_declared(frame: DataFrame, declared: Sequence[Column]) -> DataFrame:
+    actual = {name.casefold(): name for name in frame.columns}
+    wanted = {column.name.casefold() for column in declared}
+    missing = [column.name for column in declared if column.name.casefold() not in actual]
+    extra = [name for folded, name in actual.items() if folded not in wanted]
+    if missing or extra:
+        said = [f"{_list(missing)} declared but not in the output"] if missing else []
+        said += [f"{_list(extra)} in the output but not declared"] if extra else []
+        raise BadModelResult(
+            f"the output does not have the declared columns: {'; '.join(said)}",
+            hint="make the query and `columns` agree",
+        )
+    selected = []
+    for column in declared:
+        value = sf.col(quote(actual[column.name.casefold()]))
+        if column.type is not None:
+            value = value.cast(stored_type(column.type))
+        selected.append(value.alias(column.name))
+    return frame.select(*selected)
+
+
+def _check_types(schema: StructType) -> None:
+    untyped = [field.name for field in schema.fields if has_void(field.dataType)]
+    if untyped:
+        raise BadModelResult(
+            f"{_list(untyped)} {'has' if len(untyped) == 1 else 'have'} no type, only NULL",
+            hint="cast it, as in `CAST(NULL AS string)`, or declare the model's `columns`",
+        )
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,194 @@
+"""Calling Python models: what they are given, what they may return, what they may not do."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lamina.errors import BadModelResult, LaminaError, Location
+from lamina.spark.errors import is_failure_of_spark, translate
+from lamina.spark.local_rows import make_frame
+from lamina.spark.pandas_rows import is_pandas, pandas_columns, pandas_rows
+from lamina.spark.recorded_modules import RecordedModules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from lamina.app.ports import PythonQuery
+    from lamina.graph.model import Column, VariableValue
+
+_FENCE_HINT = "use DataFrames; settings of a model belong in `session_properties`"
+
+
+class ModelContext:
+    """What a Python model is called with first."""
+
+    def __init__(
+        self, session: SparkSession, tables: Mapping[str, str], variables: Mapping[str, VariableValue]
+    ) -> None:
+        self.spark = session
+        """The task's own Spark session, in UTC."""
+        self._tables = {_plain(name): relation for name, relation in tables.items()}
+        self._variables = variables
+
+    def table(self, name: str) -> DataFrame:
+        """The rows of a model or source that this model declares as a dependency."""
+        return self.spark.sql(f"SELECT * FROM {self._relation(name)}")
+
+    def resolve_table(self, name: str) -> str:
+        """Spark SQL that stands for a table of the environment, to be put into a query."""
+        return self._relation(name)
+
+    def var(self, name: str, default: VariableValue = None) -> VariableValue:
+        """A variable of the project, or the default."""
+        return self._variables.get(name.lower(), self._variables.get(name, default))
+
+    def _relation(self, name: str) -> str:
+        relation = self._tables.get(_plain(name))
+        if relation is None:
+            near = get_close_matches(_plain(name), self._tables, n=1)
+            raise BadModelResult(
+                f"`{name}` is not a table this model depends on",
+                hint=f"did you mean `{near[0]}`?" if near else "name it in `depends_on` of the model",
+            )
+        return relation
+
+
+def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Column] | None, name: str) -> DataFrame:
+    """The rows that a Python model returns or yields, as one DataFrame.
+
+    Raises `BadModelResult`, with file and line of the user's code, for anything that is not rows, for an exception,
+    and for a model that changed the session.
+    """
+    modules = RecordedModules.of(query.body.modules)
+    before = _session_state(session)
+    try:
+        function = _function(modules, query, name)
+        context = ModelContext(session, query.tables, query.variables)
+        start, end = _inclusive(query)
+        result = function(context, start, end, query.execution_time.to_datetime(), **query.variables)
+        pieces = list(_pieces(result))
+    except Exception as error:
+        raise _raised(error, modules, name) from error
+    after = _session_state(session)
+    if before != after:
+        raise BadModelResult(
+            f"model `{name}` changed the Spark session: {_difference(before, after)}", hint=_FENCE_HINT
+        )
+    location = Location(file=function.__code__.co_filename, line=function.__code__.co_firstlineno)
+    frames = [_frame(session, piece, declared, name, location) for piece in pieces]
+    if not frames and declared and inspect.isgenerator(result):
+        # A generator that yields nothing says that there are no rows.
+        return make_frame(session, [], declared)
+    if not frames:
+        raise _nothing(name, location)
+    union = frames[0]
+    for frame in frames[1:]:
+        union = union.unionByName(frame)
+    return union
+
+
+def _inclusive(query: PythonQuery) -> tuple[datetime | None, datetime | None]:
+    """Start and end as a model sees them: the end is the last microsecond inside."""
+    start = query.start.to_datetime() if query.start else None
+    return start, query.end.minus(1).to_datetime() if query.end else None
+
+
+def _function(modules: RecordedModules, query: PythonQuery, name: str) -> Callable[..., Any]:
+    found = getattr(modules.load(query.body.module), query.body.function, None)
+    if not inspect.isfunction(found):
+        raise BadModelResult(f"model `{name}`: `{query.body.function}` is not a function of `{query.body.module}`")
+    return found
+
+
+def _pieces(result: Any) -> Iterator[Any]:
+    """What was returned, or everything that was yielded."""
+    if inspect.isgenerator(result):
+        yield from result
+    elif result is not None:
+        yield result
+
+
+def _frame(
+    session: SparkSession, piece: Any, declared: Sequence[Column] | None, name: str, location: Location
+) -> DataFrame:
+    if _is_dataframe(piece):
+        return piece  # type: ignore[no-any-return]  # checked by the line above
+    if is_pandas(piece):
+        columns = pandas_columns(piece, declared, name, location)
+        try:
+            return make_frame(session, pandas_rows(piece), columns)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise BadModelResult(
+                f"model `{name}` returned a pandas DataFrame with a value that does not fit its column: {error}",
+                hint="declare fitting types in `columns`",
+                location=location,
+            ) from error
+    if piece is None:
+        raise _nothing(name, location)
+    raise BadModelResult(
+        f"model `{name}` returned a `{type(piece).__module__}.{type(piece).__qualname__}`, not a DataFrame",
+        hint="return or yield PySpark or pandas DataFrames",
+        location=location,
+    )
+
+
+def _is_dataframe(value: Any) -> bool:
+    """Connect's DataFrame is a class of its own on older Spark."""
+    return isinstance(value, DataFrame) or type(value).__module__.startswith("pyspark.sql.connect.dataframe")
+
+
+def _nothing(name: str, location: Location) -> BadModelResult:
+    return BadModelResult(
+        f"model `{name}` returned nothing",
+        hint="return a DataFrame; one without rows is fine, as in `df.limit(0)`",
+        location=location,
+    )
+
+
+def _raised(error: Exception, modules: RecordedModules, name: str) -> LaminaError:
+    """The error for an exception out of the model's code, at the last line of the user's that it passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in modules.files]
+    place = Location(file=frames[-1].filename, line=frames[-1].lineno) if frames else None
+    if isinstance(error, SyntaxError) and error.filename in modules.files:
+        place = Location(file=error.filename, line=error.lineno)
+    if isinstance(error, LaminaError):
+        error.location = error.location or place
+        return error
+    if is_failure_of_spark(error):
+        translated = translate(error, f"model `{name}`")
+        translated.location = place
+        return translated
+    said = str(error).strip()
+    return BadModelResult(
+        f"model `{name}` raised `{type(error).__name__}`" + (f": {said}" if said else ""),
+        hint="correct the model's code; the line is where it was last seen",
+        location=place,
+    )
+
+
+# --- the fence --------------------------------------------------------------------------------------------------------
+def _session_state(session: SparkSession) -> dict[str, str]:
+    """Everything of a session that a model could change and another query would feel."""
+    state = {f"setting `{key}`": value for key, value in session.conf.getAll.items()}
+    catalog, schema = session.sql("SELECT current_catalog(), current_schema()").collect()[0]
+    state["current catalog"], state["current schema"] = catalog, schema
+    # Views of the session itself are listed in every schema, and here with nothing but views that all sessions share.
+    for row in session.sql("SHOW VIEWS IN global_temp").collect():
+        if not row.namespace:
+            state[f"temporary view `{row.viewName}`"] = "exists"
+    return state
+
+
+def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    changed = [what for what in sorted({*before, *after}) if before.get(what) != after.get(what)]
+    return ", ".join(changed)
+
+
+def _plain(name: str) -> str:
+    return name.replace("`", "").replace('"', "").lower()

@@ -1,0 +1,236 @@
+"""Everything in which classic and Connect sessions differ: starting, new sessions, cancelling, ending."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lamina.app.events import SparkStarted, SparkStarting
+from lamina.errors import EngineError, SparkStartFailed
+from lamina.spark.embedded import EmbeddedSpark, SparkSettings
+from lamina.spark.errors import condition_of, summary_of
+from lamina.spark.logs import quiet_python_loggers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lamina.app.ports import Emit
+    from lamina.graph.kinds import Setting
+
+__all__ = ["Sessions", "SparkSettings", "is_connect"]
+
+_TAG_LENGTH = 200
+_INTERRUPT_SECONDS = 0.5
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session talks to a Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+class Sessions:
+    """Owns the way to Spark: the root session and the isolated sessions derived from it.
+
+    Tasks work in sessions of their own, in UTC; one that a task may have changed is not used again. Catalog statements
+    go through a session that `interrupt` leaves alone, so that a publish that was decided can be carried out.
+    """
+
+    def __init__(self, settings: SparkSettings, emit: Emit, handed_in: SparkSession | None = None) -> None:
+        self._settings, self._emit = settings, emit
+        self._handed_in = handed_in
+        self._root = handed_in
+        self._embedded: EmbeddedSpark | None = None
+        self._catalog: SparkSession | None = None
+        # Two locks: starting may take long, and `interrupt` must get through meanwhile.
+        self._starting = threading.RLock()
+        self._guard = threading.Lock()
+        self._idle: list[SparkSession] = []
+        self._busy: dict[int, tuple[SparkSession, int]] = {}
+        self._stop_waiting = threading.Event()
+        self._cancellations = 0
+        self._command = "session"
+
+    @property
+    def cancellations(self) -> int:
+        """How often `interrupt` was called; work that began before the last time is cancelled."""
+        return self._cancellations
+
+    def prepare(self, command: str) -> bool:
+        """Start Spark if need be; answer whether this process holds the embedded catalog alone."""
+        self._command = command
+        self.root()
+        return self._embedded is not None and self._settings.has_embedded_catalog
+
+    def catalog(self) -> SparkSession:
+        """The session for catalog statements; may be used by several threads."""
+        with self._starting:
+            if self._catalog is None:
+                session = self._derive()
+                # Spark adds partitions in portions of a hundred; only one portion makes the statement atomic.
+                session.conf.set("spark.sql.addPartitionInBatch.size", "1000000")
+                self._catalog = session
+            return self._catalog
+
+    @contextmanager
+    def task(self, label: str, settings: Mapping[str, Setting], *, may_change: bool = True) -> Iterator[SparkSession]:
+        """A session for one task, with the task's own settings; `label` is seen on its jobs.
+
+        `may_change` says whether what runs in it could leave something behind.
+        """
+        is_clean = not settings and not may_change
+        session = self._take(is_clean)
+        try:
+            self._configure(session, settings)
+            tag = label.replace(",", ";")[:_TAG_LENGTH]
+            session.addTag(tag)
+            if not is_connect(session):
+                session.sparkContext.setJobDescription(label)
+            yield session
+        finally:
+            self._give_back(session, is_clean)
+
+    def interrupt(self) -> None:
+        """Stop every job of every task in progress, and waiting for the catalog."""
+        with self._guard:
+            self._cancellations += 1
+            self._stop_waiting.set()
+        if self._interrupt_cancelled():
+            # A task may be just about to start its next job; it is interrupted until it has noticed.
+            threading.Thread(target=self._keep_interrupting, name="lamina-cancel", daemon=True).start()
+
+    def _keep_interrupting(self) -> None:
+        while True:
+            time.sleep(_INTERRUPT_SECONDS)
+            if not self._interrupt_cancelled():
+                return
+
+    def _interrupt_cancelled(self) -> int:
+        """Interrupt the tasks that began before the last cancellation; answers how many there are."""
+        with self._guard:
+            sessions = [session for session, began in self._busy.values() if began < self._cancellations]
+        for session in sessions:
+            try:
+                session.interruptAll()
+            except Exception:  # noqa: BLE001  # a session that has just ended, or a server that is gone, has nothing left to stop
+                continue
+        return len(sessions)
+
+    def close(self) -> None:
+        """Let go of everything made here; a session handed in stays as it is."""
+        with self._starting, self._guard:
+            busy = [session for session, _ in self._busy.values()]
+            for session in (*self._idle, *busy, *((self._catalog,) if self._catalog else ())):
+                _discard(session)
+            self._idle, self._busy, self._catalog = [], {}, None
+            if self._embedded is not None:
+                self._embedded.stop()
+                self._embedded = None
+            elif self._root is not None and self._root is not self._handed_in:
+                _discard(self._root)
+            self._root = self._handed_in
+
+    # --- starting -----------------------------------------------------------------------------------------------------
+    def root(self) -> SparkSession:
+        """The session that others are derived from, started when it is first needed."""
+        with self._starting:
+            if self._root is None:
+                self._stop_waiting.clear()
+                self._root = self._connect() if self._settings.remote else self._launch()
+            elif self._root is self._handed_in:
+                quiet_python_loggers(None)
+            return self._root
+
+    def _launch(self) -> SparkSession:
+        embedded = EmbeddedSpark(self._settings, self._emit)
+        session = embedded.start(self._command, self._stop_waiting)
+        self._embedded = embedded
+        return session
+
+    def _connect(self) -> SparkSession:
+        remote = self._settings.remote or ""
+        self._emit(SparkStarting(detail=f"Spark Connect at {_without_secrets(remote)}"))
+        quiet_python_loggers(None)
+        begun = time.monotonic()
+        try:
+            session: SparkSession = SparkSession.builder.remote(remote).create()
+            version = session.version
+        except ImportError as error:
+            raise SparkStartFailed(
+                "the packages that Spark Connect needs are not installed",
+                hint="install them: `pip install 'lamina[connect]'`",
+            ) from error
+        except Exception as error:
+            raise SparkStartFailed(
+                f"no Spark Connect server answers at `{_without_secrets(remote)}`: {summary_of(error)}",
+                hint="check the address and that the server runs",
+            ) from error
+        self._emit(SparkStarted(version=version, seconds=time.monotonic() - begun))
+        return session
+
+    # --- derived sessions ---------------------------------------------------------------------------------------------
+    def _take(self, is_clean: bool) -> SparkSession:
+        with self._guard:
+            session = self._idle.pop() if is_clean and self._idle else None
+        session = session or self._derive()
+        with self._guard:
+            self._busy[id(session)] = (session, self._cancellations)
+        return session
+
+    def _give_back(self, session: SparkSession, is_clean: bool) -> None:
+        session.clearTags()
+        if not is_connect(session):
+            session.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # removes it
+        with self._guard:
+            _, began = self._busy.pop(id(session), (session, -1))
+            is_reusable = is_clean and began == self._cancellations
+            if is_reusable:
+                self._idle.append(session)
+        if not is_reusable:
+            _discard(session)
+
+    def _derive(self) -> SparkSession:
+        root = self.root()
+        if not is_connect(root):
+            session = root.newSession()
+        elif (clone := getattr(root, "cloneSession", None)) is not None:
+            session = clone()
+        else:
+            session = SparkSession.builder.remote(self._settings.remote or "").create()
+        if is_connect(session) and root is not self._handed_in:
+            self._configure(session, self._settings.config)
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        return session
+
+    def _configure(self, session: SparkSession, settings: Mapping[str, Setting]) -> None:
+        for key, value in settings.items():
+            try:
+                session.conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
+            except PySparkException as error:
+                raise EngineError(
+                    f"the setting `{key}` cannot be changed for one model or one connection: {condition_of(error)}",
+                    hint="set it under `spark.config` of a Spark that Lamina starts, or where that Spark is started",
+                ) from error
+        if settings:
+            session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def _discard(session: SparkSession) -> None:
+    """Forget a derived session; on Connect the server keeps it until told, and `stop` may end a whole local server."""
+    if not is_connect(session):
+        return
+    client: Any = session.client
+    try:
+        client.release_session()
+        client.close()
+    except Exception:  # noqa: BLE001  # gRPC raises classes of its own; a session that is lost needs no farewell
+        return
+
+
+def _without_secrets(remote: str) -> str:
+    """The address without its parameters, which may hold a token."""
+    return remote.split(";", 1)[0].rstrip("/")

@@ -1,0 +1,113 @@
+"""The text of catalog statements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.sql.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lamina.app.records import PartitionColumn, PartitionKey, TableShape
+    from lamina.graph.kinds import Setting
+    from lamina.graph.model import Column
+
+ATTEMPT_PROPERTY = "lamina.attempt"
+"""On a generation: made by Lamina, by this attempt."""
+
+GENERATION_PROPERTY = "lamina.generation"
+"""On a version's view: the generation it shows."""
+
+COLUMNS_PROPERTY = "lamina.columns"
+"""On every view: a digest of the columns it shows."""
+
+PHYSICAL_PROPERTY = "lamina.physical"
+"""On an environment's view: the version it shows. A view without it is not Lamina's."""
+
+DETAILS_PROPERTY = "lamina.details"
+"""On an environment's view: a digest of its comment and properties."""
+
+
+def text_literal(text: str) -> str:
+    """A string in Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def table_name(dotted: str) -> str:
+    """A dotted name with every part in backticks."""
+    return quote(*dotted.split("."))
+
+
+def setting_text(value: Setting) -> str:
+    """A property's value as the catalog keeps it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def create_generation(
+    name: str, shape: TableShape, location: str, properties: Mapping[str, Setting], file_format: str
+) -> str:
+    """An external table with the columns in the order that the catalog wants: those it is partitioned by last."""
+    partitioning = {column.name.casefold() for column in shape.partition_columns}
+    columns = [_column(column) for column in shape.columns if column.name.casefold() not in partitioning]
+    by_name = {column.name.casefold(): column for column in shape.columns}
+    for partition in shape.partition_columns:
+        visible = by_name.get(partition.name.casefold())
+        columns.append(_column(visible) if visible else f"{quote(partition.name)} {partition.type}")
+    names = ", ".join(quote(column.name) for column in shape.partition_columns)
+    partitioned = f"\nPARTITIONED BY ({names})" if names else ""
+    return (
+        f"CREATE TABLE {table_name(name)} (\n  " + ",\n  ".join(columns) + f"\n)\nUSING {file_format}{partitioned}"
+        f"\nLOCATION {text_literal(location)}\nTBLPROPERTIES ({_properties(properties)})"
+    )
+
+
+def add_partitions(name: str, columns: Sequence[PartitionColumn], locations: Iterable[tuple[PartitionKey, str]]) -> str:
+    """One statement for all partitions; Spark adds all of them or none."""
+    clauses = [f"{partition_spec(columns, key)} LOCATION {text_literal(location)}" for key, location in locations]
+    return f"ALTER TABLE {table_name(name)} ADD\n  " + "\n  ".join(clauses)
+
+
+def partition_spec(columns: Sequence[PartitionColumn], key: PartitionKey) -> str:
+    values = ", ".join(
+        f"{quote(column.name)} = {_value(column, value)}" for column, value in zip(columns, key, strict=True)
+    )
+    return f"PARTITION ({values})"
+
+
+def create_view(
+    name: str, query: str, columns: Sequence[Column], comment: str | None, properties: Mapping[str, Setting]
+) -> str:
+    """A view in place of the one there may be; without columns it shows those of the query."""
+    listed = ",\n  ".join(f"{quote(column.name)}{_comment(column.comment)}" for column in columns)
+    head = f"CREATE OR REPLACE VIEW {table_name(name)}" + (f" (\n  {listed}\n)" if listed else "")
+    return f"{head}{_comment(comment)}\nTBLPROPERTIES ({_properties(properties)})\nAS {query}"
+
+
+def _column(column: Column) -> str:
+    return f"{quote(column.name)} {column.type}{_comment(column.comment)}"
+
+
+def _comment(comment: str | None) -> str:
+    return f" COMMENT {text_literal(comment)}" if comment else ""
+
+
+def _properties(properties: Mapping[str, Setting]) -> str:
+    return ", ".join(
+        f"{text_literal(key)} = {text_literal(setting_text(value))}"
+        for key, value in properties.items()
+        if value is not None
+    )
+
+
+def _value(column: PartitionColumn, value: str | None) -> str:
+    if value is None:
+        return "NULL"
+    match column.type:
+        case "date":
+            return f"DATE {text_literal(value)}"
+        case "string":
+            return text_literal(value)
+        case _:
+            return value

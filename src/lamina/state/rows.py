@@ -1,0 +1,152 @@
+"""Rows of the state tables as values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lamina.app.records import Attempt, BatchRecorded, Head, HistoryEntry, Lease
+from lamina.environments.pointers import Revision
+from lamina.identity.version import Fingerprint
+from lamina.planning.inputs import VersionFacts
+from lamina.state.codec import (
+    attempt_document,
+    columns_document,
+    error_document,
+    event_document,
+    intervals_document,
+    owner_document,
+    reads_document,
+    shape_document,
+)
+from lamina.state.lazy import LazyPointers
+from lamina.state.work import NOTHING_DONE, Work
+from lamina.timeline.interval import Instant, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import Row
+
+    AnyRow: TypeAlias = Row[Any]
+
+
+def to_instant(micros: int | None) -> Instant | None:
+    """The moment, if there is one."""
+    return None if micros is None else Instant(micros)
+
+
+def to_lease(row: AnyRow) -> Lease:
+    """A row of `leases`."""
+    return Lease(
+        resource=row.resource,
+        token=row.token,
+        owner=owner_document.read(row.owner),
+        status=row.status,
+        expires_at=Instant(row.expires_at),
+    )
+
+
+def to_attempt(detail: str, events: Iterable[AnyRow]) -> Attempt:
+    """The attempt as it was opened, changed by its events in their order."""
+    attempt = attempt_document.read(detail)
+    for event in events:
+        brought = event_document.read(event.detail)
+        attempt = replace(
+            attempt,
+            status=event.status,
+            publish=brought.publish or attempt.publish,
+            rows=attempt.rows if brought.rows is None else brought.rows,
+        )
+    return attempt
+
+
+def to_work(row: AnyRow | None) -> Work:
+    """A row of `work`, or its columns in a row of facts; nothing done where there is none."""
+    if row is None or row.mark is None:
+        return NOTHING_DONE
+    return Work(
+        mark=row.mark,
+        covered=intervals_document.read(row.covered),
+        built_at=to_instant(row.built_at),
+        reads=reads_document.read(row.reads),
+    )
+
+
+def to_facts(row: AnyRow) -> VersionFacts:
+    """A version with its newest work and head."""
+    work = to_work(row)
+    return VersionFacts(
+        physical=row.physical,
+        node=row.node,
+        version=row.version,
+        definition_id=row.definition_id,
+        fingerprint=Fingerprint(
+            query=row.query,
+            config=row.config,
+            functions=row.functions,
+            metadata=row.metadata,
+            row_set=row.row_set,
+            whole=row.whole,
+            columns=columns_document.read(row.columns),
+        ),
+        mark=work.mark,
+        head_sequence=row.head_sequence or 0,
+        covered=work.covered,
+        built_at=work.built_at,
+        reads=work.reads,
+    )
+
+
+def to_head(row: AnyRow) -> Head:
+    """A row of `heads`."""
+    return Head(
+        physical=row.physical,
+        sequence=row.sequence,
+        generation=row.generation,
+        attempt=row.attempt,
+        shape=shape_document.read(row.shape),
+    )
+
+
+def to_revision(row: AnyRow) -> Revision:
+    """A row of `revisions` with its environment's `followed`."""
+    return Revision(
+        environment=row.environment,
+        number=row.number,
+        status=row.status,
+        pointers=LazyPointers(row.pointers),
+        created_at=to_instant(row.created_at),
+        is_followed=row.number <= row.followed,
+    )
+
+
+def to_batch(row: AnyRow) -> BatchRecorded:
+    """A row of `batches`."""
+    is_timed = row.interval_start is not None
+    return BatchRecorded(
+        run_id=row.run_id,
+        node=row.node,
+        physical=row.physical,
+        number=row.number,
+        interval=Interval(Instant(row.interval_start), Instant(row.interval_end)) if is_timed else None,
+        status=row.status,
+        rows=row.rows,
+        seconds=row.seconds,
+        statements=row.statements,
+        finished_at=Instant(row.finished_at),
+        error=None if row.error is None else error_document.read(row.error),
+    )
+
+
+def to_entry(row: AnyRow, batches: Iterable[BatchRecorded]) -> HistoryEntry:
+    """A row of `runs` with its end, if it has one."""
+    return HistoryEntry(
+        run_id=row.run_id,
+        command=row.command,
+        environment=row.environment,
+        status=row.status or "running",
+        started_at=Instant(row.started_at),
+        finished_at=to_instant(row.finished_at),
+        batches=tuple(batches),
+    )

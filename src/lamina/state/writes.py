@@ -1,0 +1,416 @@
+"""What a commit reads and writes, inside its transaction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+from typing_extensions import assert_never
+
+from lamina.app.records import (
+    AttemptAborted,
+    AttemptDecided,
+    AttemptDone,
+    AttemptOpened,
+    BatchRecorded,
+    CoverageRemoved,
+    DefinitionRecorded,
+    LeaseClosed,
+    LeaseReleased,
+    RevisionFollowed,
+    RevisionWritten,
+    RunFinished,
+    RunStarted,
+    VersionRecorded,
+)
+from lamina.state import tables
+from lamina.state.codec import (
+    EventDetail,
+    attempt_document,
+    columns_document,
+    error_document,
+    event_document,
+    intervals_document,
+    model_document,
+    owner_document,
+    pointers_document,
+    reads_document,
+    shape_document,
+    write_partition,
+)
+from lamina.state.leases import close_lost, require_held
+from lamina.state.requirements import refuse_followed, refuse_head, refuse_revision, refuse_second_attempt
+from lamina.state.rows import to_attempt, to_lease, to_work
+from lamina.state.work import Work, require_step, touched, with_done, without
+from lamina.timeline.interval import Intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Column, Connection, TableValuedAlias
+
+    from lamina.app.records import Attempt, AttemptStatus, Fact, Lease
+    from lamina.environments.pointers import Revision
+    from lamina.identity.naming import PhysicalName
+
+_leases, _attempts, _events = tables.leases, tables.attempts, tables.attempt_events
+_unfinished, _work, _heads = tables.unfinished, tables.work, tables.heads
+_environments, _ends = tables.environments, tables.run_ends
+
+# Statements are built once; only their parameters differ.
+_NEWEST_LEASE = (
+    select(_leases).where(_leases.c.resource == bindparam("resource")).order_by(_leases.c.token.desc()).limit(1)
+)
+_LEASE = select(_leases).where(_leases.c.resource == bindparam("resource"), _leases.c.token == bindparam("token"))
+_SET_LEASE = (
+    update(_leases)
+    .where(_leases.c.resource == bindparam("on_resource"), _leases.c.token == bindparam("on_token"))
+    .values(status=bindparam("status"), expires_at=bindparam("expires_at"))
+)
+_LATEST_EVENT = (
+    select(_events.c.position, _events.c.status)
+    .where(_events.c.number == bindparam("number"))
+    .order_by(_events.c.position.desc())
+    .limit(1)
+)
+_INTENT = select(_attempts.c.detail).where(_attempts.c.number == bindparam("number"))
+_PENDING = (
+    select(_unfinished.c.number)
+    .where(_unfinished.c.physical == bindparam("physical"), _unfinished.c.status != "open")
+    .limit(1)
+)
+_SET_UNFINISHED = (
+    update(_unfinished).where(_unfinished.c.number == bindparam("of")).values(status=bindparam("to_status"))
+)
+_END_UNFINISHED = delete(_unfinished).where(_unfinished.c.number == bindparam("of"))
+_LATEST_WORK = select(_work).where(_work.c.physical == bindparam("physical")).order_by(_work.c.mark.desc()).limit(1)
+_MARK = select(func.max(_work.c.mark)).where(_work.c.physical == bindparam("physical"))
+_HEAD_SEQUENCE = select(func.max(_heads.c.sequence)).where(_heads.c.physical == bindparam("physical"))
+_ENVIRONMENT = select(_environments).where(_environments.c.environment == bindparam("environment"))
+_SET_NEWEST = (
+    update(_environments).where(_environments.c.environment == bindparam("of")).values(newest=bindparam("number"))
+)
+_SET_FOLLOWED = (
+    update(_environments)
+    .where(_environments.c.environment == bindparam("of"), _environments.c.followed < bindparam("number"))
+    .values(followed=bindparam("number"))
+)
+_RUN = select(tables.runs.c.run_id).where(tables.runs.c.run_id == bindparam("run_id"))
+_ADD = {table: insert(table) for table in tables.metadata.sorted_tables}
+_FORGET_END = delete(_ends).where(_ends.c.run_id == bindparam("of"))
+
+
+class Writer:
+    """One transaction on the state: answers what requirements ask and writes facts."""
+
+    def __init__(self, connection: Connection, listed: TableValuedAlias) -> None:
+        self._connection = connection
+        self._listed = listed
+
+    # --- what requirements ask ----------------------------------------------------------------------------------------
+    def newest_lease(self, resource: str) -> Lease | None:
+        """The lease with the highest token."""
+        row = self._connection.execute(_NEWEST_LEASE, {"resource": resource}).first()
+        return to_lease(row) if row else None
+
+    def attempt_status(self, number: int) -> AttemptStatus | None:
+        """The latest status of an attempt."""
+        row = self._connection.execute(_LATEST_EVENT, {"number": number}).first()
+        return row.status if row else None
+
+    def pending_attempt(self, physical: PhysicalName) -> int | None:
+        """An attempt that is decided or retracting."""
+        return self._connection.execute(_PENDING, {"physical": physical}).scalar()
+
+    def head_sequence(self, physical: PhysicalName) -> int:
+        """The head's number."""
+        return self._connection.execute(_HEAD_SEQUENCE, {"physical": physical}).scalar() or 0
+
+    def mark(self, physical: PhysicalName) -> int:
+        """The number of changes of the version's work."""
+        return self._connection.execute(_MARK, {"physical": physical}).scalar() or 0
+
+    def newest_revision(self, environment: str) -> int:
+        """The environment's revision."""
+        row = self._connection.execute(_ENVIRONMENT, {"environment": environment}).first()
+        return row.newest if row else 0
+
+    # --- leases -------------------------------------------------------------------------------------------------------
+    def add_lease(self, lease: Lease) -> None:
+        """A lease that was just taken."""
+        self._connection.execute(
+            _ADD[_leases],
+            {
+                "resource": lease.resource,
+                "token": lease.token,
+                "owner": owner_document.write(lease.owner),
+                "status": lease.status,
+                "expires_at": lease.expires_at.micros,
+            },
+        )
+
+    def set_lease(self, lease: Lease) -> None:
+        """A lease with another status or expiry."""
+        self._connection.execute(
+            _SET_LEASE,
+            {
+                "on_resource": lease.resource,
+                "on_token": lease.token,
+                "status": lease.status,
+                "expires_at": lease.expires_at.micros,
+            },
+        )
+
+    # --- facts --------------------------------------------------------------------------------------------------------
+    def apply_all(self, facts: Sequence[Fact]) -> None:
+        """Write the facts in their order, but definitions and versions first and at once: they come in thousands."""
+        self._record_definitions([fact for fact in facts if isinstance(fact, DefinitionRecorded)])
+        self._record_versions([fact for fact in facts if isinstance(fact, VersionRecorded)])
+        for fact in facts:
+            self._apply(fact)
+
+    def _apply(self, fact: Fact) -> None:
+        match fact:
+            case DefinitionRecorded() | VersionRecorded():
+                pass
+            case AttemptOpened():
+                self._open(fact.attempt, fact.run_id)
+            case AttemptDecided():
+                self._decide(fact)
+            case AttemptDone():
+                self._finish(fact)
+            case AttemptAborted():
+                self._abort(fact)
+            case CoverageRemoved():
+                before = self._latest_work(fact.physical)
+                self._add_work(fact.physical, before, without(before, fact.intervals))
+            case LeaseReleased():
+                lease = require_held(self.newest_lease(fact.resource), fact.resource, fact.token)
+                self.set_lease(replace(lease, status="released"))
+            case LeaseClosed():
+                row = self._connection.execute(_LEASE, {"resource": fact.resource, "token": fact.token}).first()
+                self.set_lease(close_lost(to_lease(row) if row else None, fact.resource, fact.token))
+            case RevisionWritten():
+                self._write_revision(fact.revision)
+            case RevisionFollowed():
+                self._follow(fact.environment, fact.number)
+            case RunStarted():
+                if self._connection.execute(_RUN, {"run_id": fact.run_id}).first() is None:
+                    self._connection.execute(_ADD[tables.runs], _run_row(fact))
+            case RunFinished():
+                self._connection.execute(_FORGET_END, {"of": fact.run_id})
+                self._connection.execute(
+                    _ADD[_ends],
+                    {"run_id": fact.run_id, "status": fact.status, "finished_at": fact.finished_at.micros},
+                )
+            case BatchRecorded():
+                self._connection.execute(_ADD[tables.batches], _batch_row(fact))
+            case _:
+                assert_never(fact)
+
+    def _record_definitions(self, facts: Sequence[DefinitionRecorded]) -> None:
+        table = tables.definitions
+        new = {fact.definition_id: fact.model for fact in reversed(facts)}
+        for known in self._known(table.c.definition_id, new):
+            del new[known]
+        if new:
+            rows = [{"definition_id": id_, "model": model_document.write(model)} for id_, model in new.items()]
+            self._connection.execute(_ADD[table], rows)
+
+    def _record_versions(self, facts: Sequence[VersionRecorded]) -> None:
+        table = tables.versions
+        new: dict[str, VersionRecorded] = {fact.physical: fact for fact in reversed(facts)}
+        for known in self._known(table.c.physical, new):
+            del new[known]
+        if new:
+            self._connection.execute(_ADD[table], [_version_row(fact) for fact in new.values()])
+
+    def _known(self, column: Column[Any], names: Iterable[str]) -> Sequence[str]:
+        """Which of the names the column holds already."""
+        wanted = json.dumps(list(names))
+        if wanted == "[]":
+            return ()
+        statement = select(column).where(column.in_(select(self._listed.c.value)))
+        return self._connection.execute(statement, {"listed": wanted}).scalars().all()
+
+    # --- attempts -----------------------------------------------------------------------------------------------------
+    def _open(self, attempt: Attempt, run_id: str) -> None:
+        if self.attempt_status(attempt.number) is not None:
+            raise refuse_second_attempt(attempt.number)
+        self._connection.execute(
+            _ADD[_attempts],
+            {
+                "number": attempt.number,
+                "physical": attempt.physical,
+                "token": attempt.token,
+                "run_id": run_id,
+                "detail": attempt_document.write(replace(attempt, status="open", publish=None, rows=None)),
+            },
+        )
+        self._add_event(attempt.number, 1, "open", EventDetail())
+        self._connection.execute(
+            _ADD[_unfinished], {"number": attempt.number, "physical": attempt.physical, "status": "open"}
+        )
+        if attempt.interval is not None:
+            before = self._latest_work(attempt.physical)
+            after = without(before, Intervals.of([attempt.interval]))
+            self._add_work(attempt.physical, before, after, attempt.number)
+
+    def _decide(self, fact: AttemptDecided) -> None:
+        self._move(fact.number, "decided", EventDetail(publish=fact.publish, rows=fact.rows))
+        self._connection.execute(_SET_UNFINISHED, {"of": fact.number, "to_status": "decided"})
+        found, head = self.head_sequence(fact.physical), fact.head
+        if head.sequence != found + 1:
+            raise refuse_head(fact.physical, found, head.sequence)
+        self._connection.execute(
+            _ADD[_heads],
+            {
+                "physical": fact.physical,
+                "sequence": head.sequence,
+                "generation": head.generation,
+                "attempt": head.attempt,
+                "shape": shape_document.write(head.shape),
+            },
+        )
+        folders: dict[Any, str | None] = {**fact.folders_set, **dict.fromkeys(fact.folders_removed)}
+        if folders:
+            rows = [
+                {
+                    "physical": fact.physical,
+                    "partition": write_partition(key),
+                    "sequence": head.sequence,
+                    "folder": folder,
+                }
+                for key, folder in folders.items()
+            ]
+            self._connection.execute(_ADD[tables.manifest], rows)
+        before = self._latest_work(fact.physical)
+        self._add_work(fact.physical, before, touched(before), fact.number)
+
+    def _finish(self, fact: AttemptDone) -> None:
+        self._move(fact.number, "done", EventDetail())
+        self._connection.execute(_END_UNFINISHED, {"of": fact.number})
+        before = self._latest_work(fact.physical)
+        self._add_work(fact.physical, before, with_done(before, self._attempt(fact.number)), fact.number)
+
+    def _abort(self, fact: AttemptAborted) -> None:
+        self._move(fact.number, "aborted", EventDetail(reason=fact.reason))
+        self._connection.execute(_END_UNFINISHED, {"of": fact.number})
+        if self._attempt(fact.number).interval is not None:
+            before = self._latest_work(fact.physical)
+            self._add_work(fact.physical, before, touched(before), fact.number)
+
+    def _attempt(self, number: int) -> Attempt:
+        """The attempt as it was opened."""
+        return to_attempt(self._connection.execute(_INTENT, {"number": number}).scalar_one(), ())
+
+    def _move(self, number: int, status: AttemptStatus, detail: EventDetail) -> None:
+        latest = self._connection.execute(_LATEST_EVENT, {"number": number}).first()
+        require_step(number, latest.status if latest else None, status)
+        self._add_event(number, latest.position + 1 if latest else 1, status, detail)
+
+    def _add_event(self, number: int, position: int, status: AttemptStatus, detail: EventDetail) -> None:
+        self._connection.execute(
+            _ADD[_events],
+            {"number": number, "position": position, "status": status, "detail": event_document.write(detail)},
+        )
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+    def _latest_work(self, physical: PhysicalName) -> Work:
+        return to_work(self._connection.execute(_LATEST_WORK, {"physical": physical}).first())
+
+    def _add_work(self, physical: PhysicalName, before: Work, after: Work, attempt: int | None = None) -> None:
+        self._connection.execute(
+            _ADD[_work],
+            {
+                "physical": physical,
+                "mark": after.mark,
+                "attempt": attempt,
+                "added": _written(after.covered.minus(before.covered)),
+                "removed": _written(before.covered.minus(after.covered)),
+                "covered": intervals_document.write(after.covered),
+                "built_at": after.built_at.micros if after.built_at else None,
+                "reads": reads_document.write(after.reads),
+            },
+        )
+
+    # --- environments -------------------------------------------------------------------------------------------------
+    def _write_revision(self, revision: Revision) -> None:
+        environment, number = revision.environment, revision.number
+        found = self.newest_revision(environment)
+        if number != found + 1:
+            raise refuse_revision(environment, found, number)
+        self._connection.execute(
+            _ADD[tables.revisions],
+            {
+                "environment": environment,
+                "number": number,
+                "status": revision.status,
+                "created_at": revision.created_at.micros if revision.created_at else None,
+                "pointers": pointers_document.write(revision.pointers),
+            },
+        )
+        if number == 1:
+            self._connection.execute(_ADD[_environments], {"environment": environment, "newest": number, "followed": 0})
+        else:
+            self._connection.execute(_SET_NEWEST, {"of": environment, "number": number})
+        if revision.is_followed:
+            self._follow(environment, number)
+
+    def _follow(self, environment: str, number: int) -> None:
+        newest = self.newest_revision(environment)
+        if not 1 <= number <= newest:
+            raise refuse_followed(environment, newest, number)
+        self._connection.execute(_SET_FOLLOWED, {"of": environment, "number": number})
+
+
+def _written(intervals: Intervals) -> str | None:
+    return None if intervals.is_empty else intervals_document.write(intervals)
+
+
+def _version_row(fact: VersionRecorded) -> dict[str, Any]:
+    return {
+        "physical": fact.physical,
+        "node": fact.node,
+        "version": fact.version,
+        "incarnation": fact.incarnation,
+        "definition_id": fact.definition_id,
+        "kind": fact.kind,
+        "query": fact.fingerprint.query,
+        "config": fact.fingerprint.config,
+        "functions": fact.fingerprint.functions,
+        "metadata": fact.fingerprint.metadata,
+        "row_set": fact.fingerprint.row_set,
+        "whole": fact.fingerprint.whole,
+        "columns": columns_document.write(fact.fingerprint.columns),
+        "recorded_at": fact.recorded_at.micros,
+    }
+
+
+def _run_row(fact: RunStarted) -> dict[str, Any]:
+    return {
+        "run_id": fact.run_id,
+        "command": fact.command,
+        "environment": fact.environment,
+        "started_at": fact.started_at.micros,
+        "execution_time": fact.execution_time.micros,
+    }
+
+
+def _batch_row(fact: BatchRecorded) -> dict[str, Any]:
+    return {
+        "run_id": fact.run_id,
+        "node": fact.node,
+        "physical": fact.physical,
+        "number": fact.number,
+        "interval_start": fact.interval.start.micros if fact.interval else None,
+        "interval_end": fact.interval.end.micros if fact.interval else None,
+        "status": fact.status,
+        "rows": fact.rows,
+        "seconds": fact.seconds,
+        "statements": fact.statements,
+        "finished_at": fact.finished_at.micros,
+        "error": None if fact.error is None else error_document.write(fact.error),
+    }

@@ -1,0 +1,77 @@
+"""What every test shares: which group it belongs to, in which order groups run, and when a skip is not acceptable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+
+# Quick groups first, so that a simple mistake is reported before Spark has started; order inside a group stays random.
+GROUPS = ("architecture", "unit", "docs", "golden", "ports", "protocol", "spark", "e2e")
+MARKS = {"protocol": pytest.mark.slow, "spark": pytest.mark.spark, "e2e": pytest.mark.spark}
+
+# A shared machine pauses whenever it likes: how long one example took says nothing about the code.
+settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lamina")
+
+# What a developer has set for a project of their own must not reach the tests.
+for variable in [name for name in os.environ if name.startswith("LAMINA__")]:
+    del os.environ[variable]
+
+
+def group_of(item: pytest.Item) -> str:
+    """The folder directly under `tests` that a test lies in."""
+    return item.path.relative_to(TESTS).parts[0]
+
+
+def is_marked(item: pytest.Item, name: str) -> bool:
+    return item.get_closest_marker(name) is not None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        mark = MARKS.get(group_of(item))
+        if mark:
+            item.add_marker(mark)
+    items.sort(key=lambda item: (is_marked(item, "spark"), is_marked(item, "slow"), order_of(group_of(item))))
+
+
+def order_of(group: str) -> int:
+    return GROUPS.index(group) if group in GROUPS else len(GROUPS)
+
+
+def is_everything_required() -> bool:
+    """Whether parts that may be missing on a laptop (jars, a database) must be there, as they must in CI."""
+    return os.environ.get("LAMINA_REQUIRE_FORMATS") == "1"
+
+
+def refuse_skip(report: pytest.CollectReport | pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail") and is_everything_required():
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"LAMINA_REQUIRE_FORMATS=1 does not accept a skip: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    report = yield
+    refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    report = yield
+    refuse_skip(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+    seed = getattr(config.option, "randomly_seed", None)
+    if exitstatus and isinstance(seed, int):
+        terminalreporter.write_line(f"repeat this order with --randomly-seed={seed}")

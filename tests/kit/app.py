@@ -1,0 +1,256 @@
+"""The use cases on fakes: one place with state, catalog and clock, and processes that come, go and die there."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from lamina.app.application import Application
+from lamina.app.apply_plan import Ports
+from lamina.app.records import LoadRequest, Owner
+from lamina.app.rendering import no_macros
+from lamina.app.requests import PlanRequest
+from lamina.planning.inputs import Flags
+from lamina.state.memory import MemoryStateStore
+from lamina.timeline.interval import MICROS_PER_SECOND
+from tests.kit.engine import FakeCatalog, FakeEngine, from_inputs, logical
+from tests.kit.models import daily, instant, model
+from tests.kit.project import FakeProject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lamina.app.events import Event
+    from lamina.app.records import Unsettled
+    from lamina.app.report import Report
+    from lamina.graph.model import Model
+    from lamina.timeline.interval import Instant, Intervals
+    from tests.kit.engine import Row
+
+LEASE_TIME = 121.0
+"""Long enough for any lease to run out."""
+A_DAY_AND_MORE = 25 * 3600.0
+"""Long enough for any lost lease to be settled."""
+
+
+class Killed(BaseException):
+    """The process is dead: nothing it would still do happens."""
+
+
+class ManualClock:
+    """Time that passes when a test says so; every process sees the same."""
+
+    def __init__(self, now: str = "2024-06-01T12:00:00Z") -> None:
+        self._now, self._elapsed = instant(now), 0.0
+
+    def now(self) -> Instant:
+        return self._now
+
+    def elapsed(self) -> float:
+        return self._elapsed
+
+    def advance(self, seconds: float) -> None:
+        self._now = self._now.plus(round(seconds * MICROS_PER_SECOND))
+        self._elapsed += seconds
+
+
+class Stops:
+    """What happens at kill points: `actions` by name and how often the point was reached before.
+
+    Every name that was reached is kept, so that tests know what a history goes through.
+    """
+
+    def __init__(self, actions: Mapping[tuple[str, int], Callable[[], None]] | None = None) -> None:
+        self.reached: Counter[str] = Counter()
+        self._actions = dict(actions or {})
+        self._lock = threading.Lock()
+
+    def __call__(self, name: str) -> None:
+        with self._lock:
+            self.reached[name] += 1
+            action = self._actions.get((name, self.reached[name]))
+        if action is not None:
+            action()
+
+
+class Sleep:
+    """A place where a process stops until a test wakes it."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.set()
+        assert self.over.wait(20), "nobody woke the sleeper"
+
+
+class _Mortal:
+    """A port as one process sees it: once the process is dead, every use of it ends there."""
+
+    def __init__(self, port: Any, process: Process) -> None:
+        self._port, self._process = port, process
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            self._process.live()
+            return found(*arguments, **options)
+
+        return call
+
+
+@dataclass(slots=True)
+class Process:
+    """One command at work: an application with an engine of its own on the shared state and catalog."""
+
+    place: Place
+    engine: FakeEngine
+    stops: Stops
+    events: list[Event] = field(default_factory=list)
+    is_dead: bool = False
+
+    def live(self) -> None:
+        if self.is_dead:
+            raise Killed
+
+    def die(self) -> None:
+        """What `kill -9` does."""
+        self.is_dead = True
+        raise Killed
+
+    def reach(self, name: str) -> None:
+        self.live()
+        self.place.watch()
+        self.stops(name)
+
+    def application(self) -> Application:
+        number = next(self.place.numbers)
+        ports = Ports(
+            project=self.place.project,
+            store=_Mortal(self.place.store, self),  # type: ignore[arg-type]  # stands for the store it wraps
+            engine=_Mortal(self.engine, self),  # type: ignore[arg-type]  # stands for the engine it wraps
+            clock=self.place.clock,
+            emit=self.events.append,
+            reach=self.reach,
+            owner=Owner(host="desk", boot="b00t", process=number, command="build", started_at=self.place.clock.now()),
+            load_macros=no_macros,
+            retry_pause=0.001,
+        )
+        return Application(ports, new_run_id=lambda: f"run-{number}-{next(self.place.numbers)}")
+
+    def build(self, now: str, environment: str | None = None, **options: Any) -> Report:
+        return self.application().build(_request("build", now, environment, options))
+
+    def run(self, now: str, environment: str | None = None, **options: Any) -> Report:
+        return self.application().run(_request("run", now, environment, options))
+
+    def plan(self, now: str, environment: str | None = None, **options: Any) -> Report:
+        return self.application().plan(_request("plan", now, environment, options))
+
+    def event(self, sort: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, sort)]
+
+
+def _request(command: str, now: str, environment: str | None, options: dict[str, Any]) -> PlanRequest:
+    beyond = {name: options.pop(name) for name in ("concurrency", "is_fail_fast") if name in options}
+    return PlanRequest(
+        command=command, now=instant(now), environment=environment, flags=Flags(**options), **beyond
+    )
+
+
+class Place:
+    """A project with its state, catalog and clock: everything that outlives a process."""
+
+    def __init__(self, *models: Model, sources: Mapping[str, dict[str, str]] | None = None) -> None:
+        self.project = FakeProject(models)
+        self.store = MemoryStateStore()
+        self.catalog = FakeCatalog(sources)
+        self.clock = ManualClock()
+        self.numbers = count(1)
+        self.watch: Callable[[], None] = lambda: None
+
+    def process(
+        self,
+        actions: Mapping[tuple[str, int], Callable[[], None]] | None = None,
+        *,
+        is_alone: bool = False,
+        **engine: Any,
+    ) -> Process:
+        """A fresh process; `actions` are what happens at its kill points."""
+        stops = Stops(actions)
+        engine.setdefault("compute", from_inputs(self.catalog))
+        made = FakeEngine(self.catalog, is_alone=is_alone, **engine)
+        process = Process(self, made, stops)
+        made.reach, made.watch = process.reach, self._watch_now
+        return process
+
+    def dying(self, point: str, occurrence: int = 1, **options: Any) -> Process:
+        """A process that is killed when it reaches a kill point."""
+        process = self.process(**options)
+        process.stops = Stops({(point, occurrence): process.die})
+        return process
+
+    def _watch_now(self) -> None:
+        self.watch()
+
+    def build(self, now: str, environment: str | None = None, **options: Any) -> Report:
+        return self.process().build(now, environment, **options)
+
+    def run(self, now: str, environment: str | None = None, **options: Any) -> Report:
+        return self.process().run(now, environment, **options)
+
+    def rows(self, name: str, environment: str = "prod") -> tuple[Row, ...]:
+        """What a reader of the environment sees."""
+        return self.catalog.rows(logical(name, environment))
+
+    def unsettled(self) -> Unsettled:
+        return self.store.unsettled(self.clock.now())
+
+    def covered(self, name: str, environment: str = "prod") -> Intervals:
+        """What is recorded as done for the version an environment shows."""
+        loaded = self.store.load(LoadRequest(environments=(environment,)))
+        pointer = loaded.revisions[environment].pointers[name]  # type: ignore[index]
+        assert pointer.physical is not None
+        return loaded.facts[pointer.physical].covered
+
+    def pointers(self, environment: str = "prod") -> dict[str, str]:
+        """Versions by node."""
+        found = self.store.load(LoadRequest(environments=(environment,))).revisions[environment].pointers
+        return {str(name): str(pointer.version) for name, pointer in found.items()}
+
+
+# --- a small shop -----------------------------------------------------------------------------------------------------
+def january(days: int, value: str = "a") -> dict[str, str]:
+    """One source row for each of the first days of January."""
+    return {f"2024-01-{day:02}": f"{value}{day}" for day in range(1, days + 1)}
+
+
+def orders(text: str = "x", **settings: Any) -> Model:
+    """Incremental by day from a source, partitioned by day."""
+    kind = settings.pop("kind", {})
+    settings.setdefault("partitioned_by", ("ds",))
+    settings.setdefault("start", "2024-01-01")
+    return model(
+        "shop.orders", ["raw.orders"], kind=daily(**kind), query=f"SELECT ds, {text} FROM raw.orders", **settings
+    )
+
+
+def reading(name: str, *parents: str, text: str = "x", **settings: Any) -> Model:
+    """A model over others; FULL unless a kind is given."""
+    return model(name, parents, query=f"SELECT ds, {text} FROM {', '.join(parents)}", **settings)
+
+
+def shop(days: int = 31, **settings: Any) -> Place:
+    """Orders by day and totals over all of them."""
+    return Place(orders(**settings), reading("shop.totals", "shop.orders"), sources={"raw.orders": january(days)})
+
+
+def statuses(report: Report) -> dict[str, str]:
+    """How every node with a result came out."""
+    return {str(name): result.status for name, result in report.results.items()}

@@ -1,0 +1,376 @@
+"""An engine without Spark: a catalog in memory, and one engine per process that works on it.
+
+Rows are pairs of a unit (ISO text of its start) and a value. What a query gives is asked of a `Compute`; everything else
+follows the contract of the port: folders are written once, statements are atomic, and a reader goes from a view over its
+generation to the folders, or the test fails.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lamina.app.ports import (
+    AnalysisOutcome,
+    AnalysisRequest,
+    GenerationRequest,
+    HideView,
+    PythonQuery,
+    QueryResult,
+    SeedRows,
+    ShowView,
+    SqlQuery,
+    WriteRequest,
+    Written,
+)
+from lamina.app.records import AddPartitions, PartitionColumn, SetView, SwitchGeneration, TableShape
+from lamina.errors import Cancelled, EngineError
+from lamina.graph.model import Column
+from lamina.timeline.interval import Instant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from lamina.app.records import PartitionKey, Publish
+    from lamina.errors import LaminaError
+    from lamina.identity.naming import LogicalName, PhysicalName
+    from lamina.timeline.interval import Interval
+
+Row = tuple[str, str]
+COLUMNS = (Column(name="ds", type="string"), Column(name="x", type="string"))
+
+_NAME = re.compile(r"`([^`]+)`\.`([^`]+)`")
+_GENERATION = re.compile(r"__v_[0-9a-f]{16}(?:_\d+)?__g_\d+$")
+
+
+class Compute(Protocol):
+    """What a model gives: the rows of a query for an interval."""
+
+    def __call__(self, node: str, interval: Interval | None, sql: str) -> Iterable[Row]: ...
+
+
+def names_in(sql: str) -> list[str]:
+    """The quoted two-part names in a text, in order, once each."""
+    return list(dict.fromkeys(f"{schema}.{table}" for schema, table in _NAME.findall(sql)))
+
+
+def is_generation(name: str) -> bool:
+    return _GENERATION.search(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """The view of a version: its property, and the query it shows where the version stores no rows."""
+
+    generation: str
+    sql: str | None = None
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something that goes wrong: the next `times` calls of an operation whose subject contains `about` raise `error`.
+
+    `lands` says what becomes of the statement: nothing, carried out before the error, or kept in flight until
+    `FakeCatalog.land` is called.
+    """
+
+    operation: str
+    error: LaminaError
+    about: str = ""
+    times: int = 1
+    lands: str = "never"
+
+
+class FakeCatalog:
+    """What outlives every process: schemas, tables, views and files. One statement is atomic, nothing is fenced."""
+
+    def __init__(self, sources: Mapping[str, dict[str, str]] | None = None) -> None:
+        self.sources: dict[str, dict[str, str]] = {name: dict(rows) for name, rows in (sources or {}).items()}
+        self.folders: dict[str, tuple[Row, ...]] = {}
+        self.tables: dict[str, dict[PartitionKey, str]] = {}
+        self.versions: dict[str, VersionView] = {}
+        self.environments: dict[str, str] = {}
+        self.statements: list[tuple[str, str]] = []
+        self.in_flight: list[Callable[[], None]] = []
+        self.lock = threading.RLock()
+
+    # --- what readers see ---
+    def rows(self, logical: str) -> tuple[Row, ...]:
+        """What a reader of an environment's view sees now."""
+        with self.lock:
+            assert logical in self.environments, f"there is no view `{logical}`"
+            return self.rows_of_version(self.environments[logical])
+
+    def rows_of_version(self, physical: str) -> tuple[Row, ...]:
+        """What a reader of a version's view sees now."""
+        with self.lock:
+            assert physical in self.versions, f"there is no view `{physical}`"
+            view = self.versions[physical]
+            if view.sql is None:
+                return self.rows_of_table(view.generation)
+            return tuple(sorted(row for name in names_in(view.sql) for row in self.rows_of_relation(name)))
+
+    def rows_of_table(self, generation: str) -> tuple[Row, ...]:
+        """The rows of a generation: what Lamina itself reads."""
+        with self.lock:
+            assert generation in self.tables, f"there is no table `{generation}`"
+            found: list[Row] = []
+            for key, folder in self.tables[generation].items():
+                assert folder in self.folders, f"partition {key} of `{generation}` has no files in `{folder}`"
+                found.extend(self.folders[folder])
+            return tuple(sorted(found))
+
+    def rows_of_relation(self, name: str) -> tuple[Row, ...]:
+        """The rows of anything a query can name."""
+        if is_generation(name):
+            return self.rows_of_table(name)
+        if name in self.versions:
+            return self.rows_of_version(name)
+        return tuple(sorted(self.sources.get(name, {}).items()))
+
+    def everything(self) -> dict[str, tuple[Row, ...]]:
+        """What readers of every environment see now."""
+        with self.lock:
+            return {logical: self.rows(logical) for logical in sorted(self.environments)}
+
+    # --- statements ---
+    def land(self) -> None:
+        """Statements that got no answer arrive now; one that can no longer be carried out fails unseen."""
+        with self.lock:
+            waiting, self.in_flight = self.in_flight, []
+            for statement in waiting:
+                try:
+                    statement()
+                except EngineError:
+                    continue
+
+    def carry_out(self, publish: Publish) -> None:
+        with self.lock:
+            match publish:
+                case AddPartitions():
+                    self._add(publish)
+                case SwitchGeneration():
+                    if publish.generation not in self.tables:
+                        raise EngineError(f"table `{publish.generation}` does not exist")
+                    self.versions[publish.physical] = VersionView(publish.generation)
+                case SetView():
+                    for name in names_in(publish.sql):
+                        if name not in self.versions and name not in self.sources:
+                            raise EngineError(f"table or view `{name}` does not exist")
+                    self.versions[publish.physical] = VersionView(publish.generation, publish.sql)
+
+    def _add(self, publish: AddPartitions) -> None:
+        if publish.generation not in self.tables:
+            raise EngineError(f"table `{publish.generation}` does not exist")
+        table = self.tables[publish.generation]
+        there = {key for key in publish.partitions if key in table}
+        if not there:
+            table.update(publish.partitions)
+        elif there != set(publish.partitions) or any(table[key] != publish.partitions[key] for key in there):
+            raise EngineError(f"partitions {sorted(there)} of `{publish.generation}` exist with other folders")
+
+    def set_view(self, view: ShowView | HideView) -> bool:
+        """Whether the catalog changed."""
+        with self.lock:
+            if isinstance(view, HideView):
+                return self.environments.pop(view.logical, None) is not None
+            if view.physical not in self.versions:
+                raise EngineError(f"table or view `{view.physical}` does not exist")
+            is_new = self.environments.get(view.logical) != view.physical
+            self.environments[view.logical] = view.physical
+            return is_new
+
+
+def from_inputs(catalog: FakeCatalog) -> Compute:
+    """Rows that follow from the text of the query and from what it reads, so that a wrong read shows in the result.
+
+    With an interval: one row per unit and input row. Without: one row that holds everything that was read.
+    """
+
+    def compute(node: str, interval: Interval | None, sql: str) -> Iterable[Row]:
+        label = re.search(r"SELECT ds, (.+?) FROM", sql)
+        mark = f"{node.rpartition('.')[2]}:{label.group(1) if label else '?'}"
+        read = [row for name in names_in(sql) for row in catalog.rows_of_relation(name)]
+        if interval is None:
+            return [("all", f"{mark}<{' '.join(f'{unit}={value}' for unit, value in sorted(read))}>")]
+        return [(unit, f"{mark}<{value}>") for unit, value in read]
+
+    return compute
+
+
+@dataclass(slots=True)
+class FakeEngine:
+    """The `Engine` port on a catalog in memory.
+
+    `reach` is called in the middle of writing and right before every statement, `watch` after each of them.
+    """
+
+    catalog: FakeCatalog
+    compute: Compute
+    is_alone: bool = False
+    reach: Callable[[str], None] = lambda _: None
+    watch: Callable[[], None] = lambda: None
+    faults: list[Fault] = field(default_factory=list)
+    refusals: dict[str, LaminaError] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    writes: list[tuple[str, Interval | None]] = field(default_factory=list)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def prepare(self, owner_command: str) -> bool:
+        self._call("prepare", owner_command)
+        return self.is_alone
+
+    def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
+        self._call("analyse", ", ".join(request.node for request in requests))
+        return tuple(
+            AnalysisOutcome(node=request.node, error=self.refusals[request.node])
+            if request.node in self.refusals
+            else AnalysisOutcome(node=request.node, columns=COLUMNS)
+            for request in requests
+        )
+
+    # --- writing aside ---
+    def write(self, request: WriteRequest) -> Written:
+        self._call("write", request.node)
+        rows = [row for row in self._rows_of(request) if _is_inside(row, request.interval)]
+        if self.cancelled.is_set():
+            raise Cancelled("the write was cancelled")
+        self.writes.append((request.node, request.interval))
+        before = self._base(request)
+        partitions: dict[PartitionKey, list[Row]] = {} if request.partitioned_by else {(): []}
+        for row in rows:
+            partitions.setdefault(_key(row, request), []).append(row)
+        touched = {key for key, old in before.items() if any(_is_inside(row, request.interval) for row in old)}
+        for key in touched | (partitions.keys() & before.keys()):
+            self._check_shown(request, key)
+            kept = [row for row in before[key] if not _is_inside(row, request.interval)]
+            if kept or key in partitions:
+                partitions.setdefault(key, []).extend(kept)
+        self.reach("write.half_folder")
+        folders = {key: "/".join((request.folder, *(str(part) for part in key))) for key in partitions}
+        with self.catalog.lock:
+            for key, folder in folders.items():
+                assert folder not in self.catalog.folders, f"folder `{folder}` is written twice"
+                self.catalog.folders[folder] = tuple(partitions[key])
+        return Written(
+            rows=len(rows),
+            shape=_shape(request),
+            folders=folders,
+            removed=tuple(sorted(touched - partitions.keys())),
+        )
+
+    def _rows_of(self, request: WriteRequest) -> Iterable[Row]:
+        match request.rows:
+            case SqlQuery(sql=sql):
+                return self.compute(request.node, request.interval, sql)
+            case PythonQuery(tables=tables):
+                return self.compute(request.node, request.interval, " ".join(sorted(tables.values())))
+            case SeedRows(text=text):
+                return [("all", line) for line in text.splitlines()]
+
+    def _base(self, request: WriteRequest) -> dict[PartitionKey, tuple[Row, ...]]:
+        if request.base is None:
+            return {}
+        with self.catalog.lock:
+            return {key: self.catalog.folders[folder] for key, folder in request.base.manifest.items()}
+
+    def _check_shown(self, request: WriteRequest, key: PartitionKey) -> None:
+        """Rows that are kept come from the base's table, so it must hold what the manifest says."""
+        assert request.base is not None
+        shown = self.catalog.tables[request.base.head.generation].get(key)
+        assert shown == request.base.manifest[key], f"partition {key} of the base is not what the manifest says"
+
+    # --- statements ---
+    def create_generation(self, request: GenerationRequest) -> None:
+        self._call("create_generation", request.generation)
+        with self.catalog.lock:
+            for folder in request.manifest.values():
+                if folder not in self.catalog.folders:
+                    raise EngineError(f"folder `{folder}` does not exist")
+            there = self.catalog.tables.setdefault(request.generation, dict(request.manifest))
+            assert there == dict(request.manifest), f"`{request.generation}` is made twice, differently"
+        self._state("create_generation", request.generation)
+
+    def publish(self, publish: Publish) -> None:
+        about = f"{type(publish).__name__} {publish.physical} {publish.generation}"
+        self._call("publish", about, lambda: self.catalog.carry_out(publish))
+        self.catalog.carry_out(publish)
+        self._state("publish", about)
+
+    def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
+        self._call("published", ", ".join(names))
+        with self.catalog.lock:
+            views = self.catalog.versions
+            return {name: views[name].generation if name in views else None for name in names}
+
+    def show(self, views: Sequence[ShowView | HideView]) -> int:
+        changed = 0
+        for view in views:
+            about = f"{type(view).__name__} {view.logical}"
+            self._call("show", about, lambda view=view: self.catalog.set_view(view))
+            if self.catalog.set_view(view):
+                changed += 1
+                self._state("show", about)
+        return changed
+
+    # --- looking ---
+    def query(self, sql: str, *, limit: int | None) -> QueryResult:
+        self._call("query", sql)
+        rows = sorted(row for name in names_in(sql) for row in self.catalog.rows_of_relation(name))
+        kept = rows if limit is None else rows[:limit]
+        return QueryResult(columns=COLUMNS, rows=tuple(kept), is_truncated=len(kept) < len(rows))
+
+    def frame(self, sql: str) -> Any:
+        return self.query(sql, limit=None).rows
+
+    def cancel(self) -> None:
+        self._call("cancel", "")
+        self.cancelled.set()
+
+    def close(self) -> None:
+        self._call("close", "")
+
+    def _call(self, operation: str, about: str, statement: Callable[[], object] | None = None) -> None:
+        """Count the call, stop where a test says so, and fail where a test says so."""
+        self.reach(f"engine.{operation}")
+        self.calls[operation] += 1
+        fault = next((f for f in self.faults if f.times and f.operation == operation and f.about in about), None)
+        if fault is None:
+            return
+        fault.times -= 1
+        if statement is not None and fault.lands == "before the error":
+            statement()
+        if statement is not None and fault.lands == "later":
+            self.catalog.in_flight.append(statement)
+        raise fault.error
+
+    def _state(self, operation: str, about: str) -> None:
+        self.catalog.statements.append((operation, about))
+        self.watch()
+
+
+def _is_inside(row: Row, interval: Interval | None) -> bool:
+    return interval is None or interval.contains(Instant.parse_iso(row[0]))
+
+
+def _key(row: Row, request: WriteRequest) -> PartitionKey:
+    """One partition per unit of `ds`; `month` stands for a coarser partition expression."""
+    return tuple(row[0][:7] if expression == "month" else row[0] for expression in request.partitioned_by)
+
+
+def _shape(request: WriteRequest) -> TableShape:
+    return TableShape(
+        columns=COLUMNS,
+        partition_columns=tuple(
+            PartitionColumn(name=expression, type="string") for expression in request.partitioned_by
+        ),
+    )
+
+
+def logical(name: str, environment: str = "prod") -> LogicalName:
+    """The name readers use."""
+    schema, _, table = name.rpartition(".")
+    return f"{schema}.{table}" if environment == "prod" else f"{schema}__{environment}.{table}"  # type: ignore[return-value]

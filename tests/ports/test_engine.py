@@ -1,0 +1,720 @@
+"""What every engine must do, on a classic and on a Connect session alike."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from lamina.app.ports import AnalysisRequest, GenerationRequest, HideView, SeedRows, ShowView, SqlQuery
+from lamina.app.records import AddPartitions, SetView, SwitchGeneration, TableShape
+from lamina.errors import (
+    AnalysisFailed,
+    BadModelResult,
+    BadSeed,
+    Cancelled,
+    EngineError,
+    LaminaError,
+    Location,
+    NameTaken,
+    Problems,
+    QueryFailed,
+)
+from lamina.graph.kinds import CsvSettings, TimeColumn
+from lamina.graph.model import Column
+from lamina.graph.names import NodeName
+from lamina.identity.naming import LogicalName, PhysicalName, generation_name
+from lamina.spark.engine import SparkEngine
+from lamina.spark.tables import text_literal
+from tests.spark.driver import Table
+
+pytest_plugins = ["tests.ports.conftest_engine"]
+pytestmark = pytest.mark.spark
+
+DAY = ("2024-01-02", "2024-01-03")
+THREE_DAYS = ("2024-01-01", "2024-01-04")
+THREE_ROWS = "SELECT * FROM VALUES (1, DATE'2024-01-01'), (2, DATE'2024-01-02'), (3, DATE'2024-01-03') v(id, ds)"
+NOTHING = "SELECT 1 AS id, DATE'2024-01-02' AS ds WHERE false"
+
+
+def by_day(table: Table, **changes: object) -> Table:
+    return replace(table, **{"partitioned_by": ("ds",), "time_column": TimeColumn(name="ds"), **changes})
+
+
+# --- whole tables -----------------------------------------------------------------------------------------------------
+def test_a_whole_table_is_written_aside_and_then_shown(table: Table) -> None:
+    table.comments = {"ID": "it's a \\ number"}
+    written = table.write("SELECT id, CAST(id AS decimal(10,2)) AS price FROM range(3)")
+    assert written.rows == 3
+    assert written.shape.columns == (
+        Column(name="id", type="bigint", comment="it's a \\ number"),
+        Column(name="price", type="decimal(10,2)"),
+    )
+    assert list(written.folders) == [()]
+    assert table.rows() == [(0, "0.00"), (1, "1.00"), (2, "2.00")]
+    described = table.engine.query(f"DESCRIBE TABLE {table.physical}", limit=None).rows
+    assert described[0] == ("id", "bigint", "it's a \\ number")
+
+
+def test_writing_changes_nothing_that_readers_see(table: Table) -> None:
+    table.write("SELECT 1 AS id")
+    table.engine.write(table.request("SELECT 2 AS id"))
+    assert table.rows() == [(1,)]
+
+
+def test_a_failing_query_leaves_the_old_rows(table: Table) -> None:
+    table.write("SELECT 1 AS id")
+    with pytest.raises(QueryFailed) as caught:
+        table.write("SELECT\n  CAST(id AS int) / (id - 5) AS id\nFROM range(10)")
+    assert "DIVIDE_BY_ZERO" in caught.value.message
+    assert "line 2 of the SQL sent" in caught.value.message
+    assert caught.value.node == f"{table.schema}.t"
+    assert str(caught.value.location) == "models/t.sql:1"
+    assert "at org.apache" not in str(caught.value)
+    assert table.rows() == [(1,)]
+
+
+def test_a_whole_result_without_rows_empties_the_table(table: Table) -> None:
+    table.write("SELECT 1 AS id, 'a' AS name")
+    written = table.write("SELECT 1 AS id, 'a' AS name WHERE false")
+    assert written.rows == 0
+    assert table.rows() == []
+
+
+def test_partitions_that_a_whole_result_lacks_are_gone(table: Table) -> None:
+    table = replace(table, partitioned_by=("g",))
+    table.write("SELECT * FROM VALUES (1, 'a'), (2, 'b') v(id, g)")
+    written = table.write("SELECT * FROM VALUES (3, 'b'), (4, 'c') v(id, g)")
+    assert written.removed == (("a",),)
+    assert table.rows() == [(3, "b"), (4, "c")]
+
+
+def test_the_columns_of_a_table_may_change(table: Table) -> None:
+    table.write("SELECT 1 AS id, 2 AS old")
+    table.write("SELECT 'x' AS name, 1 AS id")
+    assert table.rows() == [("x", 1)]
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+def test_only_rows_inside_the_interval_land(table: Table) -> None:
+    table = by_day(table)
+    written = table.write(f"{THREE_ROWS} UNION ALL SELECT 9, NULL", DAY)
+    assert (written.rows, written.null_times, written.statements <= 3) == (1, 1, True)
+    assert table.rows() == [(2, "2024-01-02")]
+
+
+def test_new_days_join_the_generation_and_old_ones_stay(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, ("2024-01-01", "2024-01-03"))
+    generation = table.head.generation if table.head else ""
+    table.write(THREE_ROWS, ("2024-01-03", "2024-01-04"))
+    assert table.published_by == "partitions"
+    assert table.engine.published([table.physical]) == {table.physical: generation}
+    assert table.rows("id") == [(1,), (2,), (3,)]
+
+
+def test_an_interval_is_replaced_and_nothing_else(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, THREE_DAYS)
+    written = table.write("SELECT 20 AS id, DATE'2024-01-02' AS ds", DAY)
+    assert written.removed == ()
+    assert table.published_by == "generation"
+    assert table.rows("id") == [(1,), (20,), (3,)]
+
+
+def test_an_interval_that_comes_out_empty_ends_up_empty(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, THREE_DAYS)
+    written = table.write(NOTHING, DAY)
+    assert (written.rows, written.removed, dict(written.folders)) == (0, (("2024-01-02",),), {})
+    assert table.rows("id") == [(1,), (3,)]
+
+
+def test_an_interval_may_be_empty_from_the_start(table: Table) -> None:
+    table = by_day(table)
+    table.write(NOTHING, DAY)
+    assert table.rows() == []
+    table.write(THREE_ROWS, THREE_DAYS)
+    assert table.rows("id") == [(1,), (2,), (3,)]
+
+
+def hours(first: int, last: int, offset: int = 0) -> str:
+    return (
+        f"SELECT CAST({offset} + id AS bigint) AS id, TIMESTAMP'2024-01-01 00:00:00Z' + make_dt_interval(0, id) AS ts "
+        f"FROM range({first}, {last})"
+    )
+
+
+def test_an_hour_is_replaced_inside_of_a_daily_partition(table: Table) -> None:
+    table = replace(table, partitioned_by=("ts",), time_column=TimeColumn(name="ts"))
+    table.write(hours(0, 72), THREE_DAYS)
+    assert [column.is_hidden for column in table.head.shape.partition_columns] == [True]  # type: ignore[union-attr]
+    table.write(hours(29, 30, offset=1000), ("2024-01-02T05:00:00", "2024-01-02T07:00:00"))
+    kept = [*range(29), *range(31, 72)]
+    assert sorted(row[0] for row in table.rows("id")) == sorted([*kept, 1029])
+    assert table.rows("max(ts)") == [("2024-01-03T23:00:00Z",)]
+    assert sorted(key[0] for key in table.manifest) == ["2024-01-01", "2024-01-02", "2024-01-03"]
+
+
+def test_an_hour_that_comes_out_empty_leaves_the_rest_of_the_day(table: Table) -> None:
+    table = replace(table, partitioned_by=("ts",), time_column=TimeColumn(name="ts"))
+    table.write(hours(0, 3), THREE_DAYS)
+    table.write(hours(0, 0), ("2024-01-01T01:00:00", "2024-01-01T02:00:00"))
+    assert sorted(table.rows("id")) == [(0,), (2,)]
+    written = table.write(hours(0, 0), ("2024-01-01T00:00:00", "2024-01-01T12:00:00"))
+    assert written.removed == (("2024-01-01",),)
+    assert table.rows() == []
+
+
+def test_a_table_without_partitions_keeps_the_rows_of_other_intervals(table: Table) -> None:
+    table = by_day(table, partitioned_by=())
+    table.write(THREE_ROWS, THREE_DAYS)
+    table.write("SELECT 20 AS id, DATE'2024-01-02' AS ds", DAY)
+    table.write(NOTHING, ("2024-01-03", "2024-01-04"))
+    assert table.rows("id") == [(1,), (20,)]
+
+
+def test_partitions_that_say_nothing_about_time_are_replaced_exactly(table: Table, reached: list[str]) -> None:
+    table = by_day(table, partitioned_by=("region",))
+    table.write(
+        "SELECT * FROM VALUES (1, 'eu', DATE'2024-01-01'), (2, 'us', DATE'2024-01-02'), (3, 'eu', DATE'2024-01-02'), "
+        "(4, 'asia', DATE'2024-01-01') v(id, region, ds)",
+        THREE_DAYS,
+    )
+    reached.clear()
+    written = table.write("SELECT 5 AS id, 'asia' AS region, DATE'2024-01-02' AS ds", DAY)
+    assert reached == ["write.half_folder"]
+    assert written.rows == 1
+    assert written.removed == (("us",),)
+    assert sorted(written.folders) == [("asia",), ("eu",)]
+    assert table.rows() == [(1, "eu", "2024-01-01"), (4, "asia", "2024-01-01"), (5, "asia", "2024-01-02")]
+
+
+def test_further_partition_columns_are_replaced_with_their_day(table: Table) -> None:
+    table = by_day(table, partitioned_by=("ds", "region", "upper(region)"))
+    rows = "SELECT * FROM VALUES (1, DATE'2024-01-01', 'eu'), (2, DATE'2024-01-02', 'eu'), (3, DATE'2024-01-02', 'us')"
+    table.write(f"{rows} v(id, ds, region)", THREE_DAYS)
+    assert sorted(table.manifest) == [
+        ("2024-01-01", "eu", "EU"),
+        ("2024-01-02", "eu", "EU"),
+        ("2024-01-02", "us", "US"),
+    ]
+    written = table.write("SELECT 4 AS id, DATE'2024-01-02' AS ds, 'us' AS region", DAY)
+    assert written.removed == (("2024-01-02", "eu", "EU"),)
+    assert table.rows() == [(1, "2024-01-01", "eu"), (4, "2024-01-02", "us")]
+
+
+@pytest.mark.parametrize(
+    ("days", "time_format"),
+    [
+        ("'2024-01-01', '2024-01-02', '2024-01-03'", None),
+        ("'01.01.2024', '02.01.2024', '03.01.2024'", "%d.%m.%Y"),
+        ("20240101, 20240102, 20240103", "%Y%m%d"),
+    ],
+)
+def test_text_and_integers_can_hold_the_time(table: Table, days: str, time_format: str | None) -> None:
+    first, second, third = days.split(", ")
+    table = by_day(table, time_column=TimeColumn(name="ds", format=time_format))
+    table.write(f"SELECT * FROM VALUES (1, {first}), (2, {second}), (3, {third}) v(id, ds)", THREE_DAYS)
+    table.write(f"SELECT * FROM VALUES (20, {second}), (30, {third}) v(id, ds)", DAY)
+    assert table.rows("id") == [(1,), (20,), (3,)]
+    table.write(f"SELECT 1 AS id, {first} AS ds WHERE false", ("2024-01-01", "2024-01-03"))
+    assert table.rows("id") == [(3,)]
+
+
+def test_a_format_that_keys_do_not_sort_by_is_looked_up_in_the_rows(table: Table) -> None:
+    table = by_day(table, time_column=TimeColumn(name="ds", format="%d %b %Y"))
+    table.write("SELECT * FROM VALUES (1, '01 Jan 2024'), (2, '02 Jan 2024') v(id, ds)", THREE_DAYS)
+    table.write("SELECT 20 AS id, '02 Jan 2024' AS ds", DAY)
+    assert table.rows("id") == [(1,), (20,)]
+
+
+def test_a_table_of_nothing_but_its_time_column_can_be_stored(table: Table) -> None:
+    table = by_day(table)
+    table.write("SELECT DATE'2024-01-01' AS ds", THREE_DAYS)
+    table.write("SELECT DATE'2024-01-02' AS ds", DAY)
+    table.write("SELECT DATE'2024-01-02' AS ds WHERE false", DAY)
+    assert table.rows() == [("2024-01-01",)]
+
+
+def test_a_new_column_is_null_in_rows_that_are_kept(table: Table) -> None:
+    table = replace(table, partitioned_by=("ts",), time_column=TimeColumn(name="ts"))
+    table.write("SELECT 1 AS id, TIMESTAMP'2024-01-02 01:00:00Z' AS ts", THREE_DAYS)
+    table.write(
+        "SELECT 2 AS id, 'new' AS more, TIMESTAMP'2024-01-02 05:00:00Z' AS ts",
+        ("2024-01-02T05:00:00", "2024-01-02T06:00:00"),
+    )
+    assert table.rows("id, more") == [(1, None), (2, "new")]
+
+
+def test_a_wider_number_reads_old_files_and_a_narrower_one_is_widened(table: Table) -> None:
+    table = by_day(table)
+    table.write("SELECT 1 AS id, DATE'2024-01-01' AS ds", ("2024-01-01", "2024-01-02"))
+    table.write("SELECT 5000000000 AS id, DATE'2024-01-02' AS ds", DAY)
+    table.write("SELECT 3 AS id, DATE'2024-01-03' AS ds", ("2024-01-03", "2024-01-04"))
+    assert table.rows("id") == [(1,), (3,), (5000000000,)]
+
+
+def test_a_type_that_old_rows_cannot_have_is_refused(table: Table) -> None:
+    table = by_day(table)
+    table.write("SELECT 'x' AS id, DATE'2024-01-01' AS ds", ("2024-01-01", "2024-01-02"))
+    with pytest.raises(BadModelResult, match=r"column `id` was written as `string` and would now be `int`"):
+        table.write("SELECT 1 AS id, DATE'2024-01-02' AS ds", DAY)
+
+
+def test_time_is_utc_whatever_the_query_says_about_zones(table: Table) -> None:
+    table = replace(table, partitioned_by=("ts",), time_column=TimeColumn(name="ts"))
+    table.settings = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    rows = "SELECT * FROM VALUES (1, TIMESTAMP'2024-01-02 00:30:00Z'), (2, TIMESTAMP'2024-01-02 23:30:00Z') v(id, ts)"
+    table.write(f"SELECT *, hour(ts) AS hour FROM ({rows})", DAY)
+    assert list(table.manifest) == [("2024-01-02",)]
+    assert table.rows() == [(1, "2024-01-02T00:30:00Z", 0), (2, "2024-01-02T23:30:00Z", 23)]
+
+
+# --- what cannot be stored --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT 1 AS id", r"the time column `ds` is not among the output's columns: `id`"),
+        ("SELECT 1 AS id, true AS ds", r"has type `boolean`, which cannot hold a time"),
+        ("SELECT 1 AS id, 2 AS ID, DATE'2024-01-01' AS ds", r"the same name: `id`"),
+        ("SELECT NULL AS id, DATE'2024-01-01' AS ds", r"`id` has no type, only NULL"),
+        ("SELECT 1 AS `lamina_p0`, DATE'2024-01-01' AS ds", r"reserved"),
+        ("SELECT 1 AS `a\nb`, DATE'2024-01-01' AS ds", r"control character"),
+    ],
+)
+def test_a_result_that_cannot_be_stored_is_refused(table: Table, sql: str, said: str) -> None:
+    table = by_day(table)
+    with pytest.raises(BadModelResult, match=said) as caught:
+        table.write(sql, THREE_DAYS)
+    assert caught.value.interval == ("2024-01-01T00:00:00Z", "2024-01-04T00:00:00Z")
+
+
+def test_declared_columns_are_cast_and_ordered(table: Table) -> None:
+    table.columns = (Column(name="b", type="varchar(10)"), Column(name="A", type="decimal(5,1)"))
+    written = table.write("SELECT 1 AS a, 2 AS b")
+    assert [(column.name, column.type) for column in written.shape.columns] == [
+        ("b", "string"),
+        ("A", "decimal(5,1)"),
+    ]
+    assert table.rows() == [("2", "1.0")]
+
+
+def test_declared_columns_that_do_not_fit_are_named(table: Table) -> None:
+    table.columns = (Column(name="a", type="int"), Column(name="b", type="int"))
+    with pytest.raises(BadModelResult, match=r"`b` declared but not in the output; `c` in the output but not declared"):
+        table.write("SELECT 1 AS a, 2 AS c")
+
+
+def test_odd_column_names_survive(table: Table) -> None:
+    table = replace(table, partitioned_by=("`Key One`",))
+    table.write("SELECT 1 AS `count(1)`, 2 AS `a.b`, 3 AS `a,b`, 4 AS `tick``s`, 5 AS `ünï`, 'x' AS `Key One`")
+    assert table.rows() == [(1, 2, 3, 4, 5, "x")]
+    assert table.rows("`a.b`, `Key One`") == [(2, "x")]
+
+
+def test_odd_partition_values_survive(table: Table) -> None:
+    values = ["a b", "x/y", "it's", 'say "x"', "k=v", "50%", "é😀", "a\\b", "a:b?c*[]{}^#", "tab\there", " x ", None]
+    table = replace(table, partitioned_by=("g",))
+    listed = ", ".join(
+        f"({index}, {'NULL' if value is None else text_literal(value)})" for index, value in enumerate(values)
+    )
+    written = table.write(f"SELECT * FROM VALUES {listed} v(id, g)")
+    assert {key[0] for key in written.folders} == set(values)
+    assert dict(table.rows()) == dict(enumerate(values))
+    for index, value in enumerate(values):
+        condition = "g IS NULL" if value is None else f"g = {text_literal(value)}"
+        assert table.engine.query(f"SELECT id FROM {table.physical} WHERE {condition}", limit=9).rows == ((index,),)
+
+
+def test_odd_partition_values_are_kept_when_an_interval_is_replaced(table: Table) -> None:
+    table = by_day(table, partitioned_by=("g",))
+    rows = "(1, 'a\\\\b', DATE'2024-01-01'), (2, 'it\\'s \"x\"', DATE'2024-01-01'), (3, NULL, DATE'2024-01-01')"
+    table.write(f"SELECT * FROM VALUES {rows} v(id, g, ds)", THREE_DAYS)
+    table.write(f"SELECT id + 10 AS id, g, DATE'2024-01-02' AS ds FROM VALUES {rows} v(id, g, ds)", DAY)
+    assert sorted(table.rows("id")) == [(1,), (11,), (12,), (13,), (2,), (3,)]
+
+
+def test_an_empty_text_cannot_be_partitioned_by(table: Table) -> None:
+    table = replace(table, partitioned_by=("g",))
+    with pytest.raises(BadModelResult, match=r"`g` holds an empty text .* in 2 rows"):
+        table.write("SELECT * FROM VALUES (1, ''), (2, 'x'), (3, '') v(id, g)")
+    table = replace(table, partitioned_by=("lower(g)",))
+    table.write("SELECT * FROM VALUES (1, ''), (2, 'x'), (3, NULL) v(id, g)")
+    assert table.rows() == [(1, ""), (2, "x"), (3, None)]
+
+
+def test_a_value_too_long_for_a_folder_is_refused(table: Table) -> None:
+    table = replace(table, partitioned_by=("g",))
+    with pytest.raises(BadModelResult, match=r"column `g` has a value that is too long to partition by"):
+        table.write("SELECT 1 AS id, repeat('x', 300) AS g")
+
+
+def test_numbers_booleans_and_expressions_partition_rows(table: Table) -> None:
+    table = replace(table, partitioned_by=("n", "flag", "months(ts)", "price", "bucket(2, n)"))
+    table.write(
+        "SELECT -5 AS n, true AS flag, TIMESTAMP'2024-03-31 23:59:59Z' AS ts, "
+        "CAST(1.50 AS decimal(5,2)) AS price, 1 AS id"
+    )
+    assert [key[:4] for key in table.manifest] == [("-5", "true", "2024-03", "1.50")]
+    assert table.rows() == [(-5, True, "2024-03-31T23:59:59Z", "1.50", 1)]
+
+
+# --- statements around the query --------------------------------------------------------------------------------------
+def test_statements_before_and_after_run_in_the_session_of_the_query(table: Table) -> None:
+    written = table.write(
+        SqlQuery(
+            sql="SELECT * FROM helper",
+            pre_statements=("CREATE TEMPORARY VIEW helper AS SELECT 7 AS id", "SET spark.sql.shuffle.partitions=3"),
+            post_statements=("DROP VIEW helper",),
+        )
+    )
+    assert written.statements >= 4
+    assert table.rows() == [(7,)]
+    with pytest.raises(AnalysisFailed):
+        table.write("SELECT * FROM helper")
+
+
+def test_a_failing_statement_before_the_query_says_so(table: Table) -> None:
+    with pytest.raises(AnalysisFailed, match=r"a statement before the query of"):
+        table.write(SqlQuery(sql="SELECT 1 AS id", pre_statements=("DROP TABLE nowhere.nothing",)))
+
+
+def test_settings_of_one_model_do_not_reach_another(table: Table) -> None:
+    table.settings = {"spark.sql.ansi.enabled": "false"}
+    table.write("SELECT CAST('x' AS int) AS id")
+    assert table.rows() == [(None,)]
+    table.settings = {}
+    with pytest.raises(QueryFailed, match="CAST_INVALID_INPUT"):
+        table.write("SELECT CAST('x' AS int) AS id")
+
+
+def test_a_setting_that_cannot_be_changed_is_refused(table: Table) -> None:
+    table.settings = {"spark.sql.warehouse.dir": "/elsewhere"}
+    with pytest.raises(EngineError, match=r"`spark.sql.warehouse.dir` cannot be changed"):
+        table.write("SELECT 1 AS id")
+
+
+# --- seeds ------------------------------------------------------------------------------------------------------------
+def test_a_seed_gets_the_types_its_values_show(table: Table) -> None:
+    text = (
+        "id,big,price,ok,day,at,zip,name\n"
+        "1,5000000000,1.5,true,2024-01-31,2024-03-10 02:30:00,007,é\n"
+        '2,NA,,false,,2024-01-01T12:00:00+02:00,"10","a,b"\n'
+    )
+    written = table.write(SeedRows(text=text, settings=CsvSettings(), file="seeds/s.csv"))
+    assert [column.type for column in written.shape.columns] == [
+        *("int", "bigint", "double", "boolean", "date", "timestamp", "string", "string")
+    ]
+    assert table.rows() == [
+        (1, 5000000000, 1.5, True, "2024-01-31", "2024-03-10T02:30:00Z", "007", "é"),
+        (2, None, None, False, None, "2024-01-01T10:00:00Z", "10", "a,b"),
+    ]
+
+
+def test_a_seed_gets_its_declared_types(table: Table) -> None:
+    table.columns = (
+        Column(name="amount", type="decimal(38,10)"),
+        Column(name="id", type="string"),
+        Column(name="at", type="timestamp_ntz"),
+    )
+    text = "id,amount,at\n01,1234567890123456789012345678.0123456789,2024-03-10 02:30:00\n"
+    table.write(SeedRows(text=text, settings=CsvSettings(), file="seeds/s.csv"))
+    assert table.rows() == [("1234567890123456789012345678.0123456789", "01", "2024-03-10T02:30:00")]
+
+
+def test_a_bad_row_of_a_seed_is_named(table: Table) -> None:
+    table.columns = (Column(name="id", type="int"), Column(name="day", type="date"))
+    with pytest.raises(Problems) as caught:
+        table.write(SeedRows(text="id,day\nx,2024-01-01\n2,soon\n", settings=CsvSettings(), file="seeds/s.csv"))
+    assert [type(problem) for problem in caught.value.problems] == [BadSeed, BadSeed]
+    assert [str(problem.location) for problem in caught.value.problems] == ["seeds/s.csv:2", "seeds/s.csv:3"]
+
+
+# --- analysis ---------------------------------------------------------------------------------------------------------
+def request(node: str, sql: str, **changes: object) -> AnalysisRequest:
+    return replace(
+        AnalysisRequest(node=NodeName(node), location=Location(file=f"{node}.sql"), rows=SqlQuery(sql=sql)), **changes
+    )
+
+
+def test_every_query_is_analysed_and_each_failure_is_told(engine: SparkEngine) -> None:
+    good, bad, unparsable, seed = engine.analyse(
+        [
+            request("a", "SELECT 1 AS id, current_timestamp() AS at"),
+            request("b", "SELECT nope FROM range(3)"),
+            request("c", "SELEC 1"),
+            AnalysisRequest(
+                node=NodeName("d"),
+                location=Location(file="d"),
+                rows=SeedRows(text="id\n1\n", settings=CsvSettings(), file="seeds/d.csv"),
+            ),
+        ]
+    )
+    assert good.columns == (Column(name="id", type="int"), Column(name="at", type="timestamp"))
+    assert isinstance(bad.error, AnalysisFailed)
+    assert "UNRESOLVED_COLUMN" in bad.error.message
+    assert str(bad.error.location) == "b.sql"
+    assert isinstance(unparsable.error, AnalysisFailed)
+    assert seed.columns == (Column(name="id", type="int"),)
+
+
+def test_analysis_shows_declared_columns(engine: SparkEngine) -> None:
+    declared = (Column(name="id", type="bigint"),)
+    fits, lacks = engine.analyse(
+        [request("a", "SELECT 1 AS id", columns=declared), request("b", "SELECT 1 AS x", columns=declared)]
+    )
+    assert fits.columns == declared
+    assert isinstance(lacks.error, BadModelResult)
+
+
+# --- publishing -------------------------------------------------------------------------------------------------------
+def test_a_publish_done_twice_is_the_same(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, ("2024-01-01", "2024-01-03"))
+    assert table.head is not None
+    request = table.request(THREE_ROWS, ("2024-01-03", "2024-01-04"))
+    written = table.engine.write(request)
+    adding = AddPartitions(
+        physical=table.physical, generation=table.head.generation, shape=written.shape, partitions=written.folders
+    )
+    switching = SwitchGeneration(physical=table.physical, generation=table.head.generation, shape=written.shape)
+    for publish in (adding, adding, switching, switching):
+        table.engine.publish(publish)
+    assert table.rows("id") == [(1,), (2,), (3,)]
+
+
+def test_a_partition_that_lies_elsewhere_is_told_and_left(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, THREE_DAYS)
+    assert table.head is not None
+    written = table.engine.write(replace(table.request(THREE_ROWS, DAY), base=None))
+    with pytest.raises(EngineError, match="by what is recorded"):
+        table.engine.publish(
+            AddPartitions(
+                physical=table.physical,
+                generation=table.head.generation,
+                shape=written.shape,
+                partitions=written.folders,
+            )
+        )
+    assert table.rows("id") == [(1,), (2,), (3,)]
+
+
+def test_a_generation_made_again_is_what_was_asked_for_last(table: Table) -> None:
+    table = by_day(table)
+    request = table.request(THREE_ROWS, THREE_DAYS)
+    written = table.engine.write(request)
+    generation = GenerationRequest(
+        physical=table.physical,
+        generation=generation_name(table.physical, request.attempt),
+        shape=written.shape,
+        manifest=dict(list(written.folders.items())[:2]),
+        folder=request.folder,
+        properties={"team": "it's ours"},
+    )
+    for manifest in (generation.manifest, generation.manifest, written.folders):
+        table.engine.create_generation(replace(generation, manifest=manifest))
+    count = f"SELECT count(*) FROM {generation.generation}"
+    assert table.engine.query(count, limit=1).rows == ((3,),)
+    properties = dict(table.engine.query(f"SHOW TBLPROPERTIES {generation.generation}", limit=None).rows)
+    assert properties["team"] == "it's ours"
+    assert properties["lamina.attempt"] == str(request.attempt)
+
+
+def test_hundreds_of_partitions_are_added_at_once(table: Table) -> None:
+    table = replace(table, partitioned_by=("g",), time_column=TimeColumn(name="ds"))
+    table.write("SELECT 1 AS id, -1 AS g, DATE'2024-01-01' AS ds", ("2024-01-01", "2024-01-02"))
+    assert table.head is not None
+    request = table.request("SELECT id, CAST(id AS int) AS g, DATE'2024-01-02' AS ds FROM range(120)", DAY)
+    written = table.engine.write(replace(request, columns=None))
+    blocked = dict(list(written.folders.items())[100:101])
+    adding = AddPartitions(
+        physical=table.physical, generation=table.head.generation, shape=written.shape, partitions=blocked
+    )
+    table.engine.publish(adding)
+    # All or none: the one that is there already, beyond the hundredth, keeps out all the others at first.
+    elsewhere = {key: folder + "x" if key in blocked else folder for key, folder in written.folders.items()}
+    with pytest.raises(EngineError, match="by what is recorded"):
+        table.engine.publish(replace(adding, partitions=elsewhere))
+    partitions = f"SHOW PARTITIONS {table.head.generation}"
+    assert len(table.engine.query(partitions, limit=None).rows) == 2
+    table.engine.publish(replace(adding, partitions=written.folders))
+    assert len(table.engine.query(partitions, limit=None).rows) == 121
+
+
+def test_versions_without_a_view_show_nothing(engine: SparkEngine, table: Table) -> None:
+    missing = PhysicalName(f"{table.schema}__lamina.missing__v_0")
+    assert engine.published([missing]) == {missing: None}
+    table.write("SELECT 1 AS id")
+    assert table.head is not None
+    assert engine.published([table.physical, missing]) == {table.physical: table.head.generation, missing: None}
+
+
+def test_a_view_shows_its_query_with_comments(engine: SparkEngine, schema: str) -> None:
+    name = PhysicalName(f"{schema}__lamina.v__v_1")
+    shape = TableShape(columns=(Column(name="id", type="bigint", comment="the key"),))
+    for top in (3, 2):
+        engine.publish(
+            SetView(
+                physical=name,
+                generation=f"{name}__g_{top}",
+                sql=f"SELECT id FROM range({top}) -- a comment",
+                shape=shape,
+                description="what's in it",
+            )
+        )
+    assert engine.query(f"SELECT * FROM {name}", limit=None).rows == ((0,), (1,))
+    assert engine.published([name]) == {name: f"{name}__g_2"}
+    assert engine.query(f"DESCRIBE {name}", limit=None).rows == (("id", "bigint", "the key"),)
+
+
+def test_readers_never_fail_while_others_publish(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, THREE_DAYS)
+    seen: list[int] = []
+    failures: list[Exception] = []
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            try:
+                found = table.engine.query(f"SELECT sum(id), count(*) FROM {table.physical}", limit=1).rows
+            except LaminaError as error:
+                failures.append(error)
+                return
+            seen.append(found[0][0])
+            assert found[0][1] == 3
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in (20, 200):
+        table.write(f"SELECT {number} AS id, DATE'2024-01-02' AS ds", DAY)
+    time.sleep(1)
+    is_over.set()
+    reader.join()
+    assert failures == []
+    assert seen[-1] == 204
+    assert set(seen) <= {6, 24, 204}
+
+
+# --- environments -----------------------------------------------------------------------------------------------------
+def test_environment_views_follow_and_identical_ones_are_left_alone(table: Table) -> None:
+    engine = table.engine
+    table.comments = {"id": "the key"}
+    table.write("SELECT 1 AS id")
+    logical = LogicalName(f"{table.schema}__dev.t")
+    view = ShowView(logical=logical, physical=table.physical, comment="it's mine", properties={"a": 1, "b": "x, y"})
+    assert engine.show([view]) == 1
+    assert engine.show([view]) == 0
+    assert engine.query(f"SELECT * FROM {logical}", limit=1).rows == ((1,),)
+    assert engine.query(f"DESCRIBE {logical}", limit=1).rows == (("id", "int", "the key"),)
+    table.write("SELECT 2 AS id")
+    assert engine.query(f"SELECT * FROM {logical}", limit=1).rows == ((2,),)
+    assert engine.show([view]) == 0
+    assert engine.show([replace(view, comment="another")]) == 1
+
+
+def test_an_environment_view_is_made_again_when_columns_change(table: Table) -> None:
+    table.write("SELECT 1 AS id, 2 AS old")
+    view = ShowView(logical=LogicalName(f"{table.schema}.t"), physical=table.physical)
+    table.engine.show([view])
+    table.write("SELECT 1 AS id, 'x' AS new")
+    assert table.engine.show([view]) == 1
+    assert table.engine.query(f"SELECT * FROM {view.logical}", limit=1).rows == ((1, "x"),)
+
+
+def test_a_view_of_an_environment_goes_away(table: Table) -> None:
+    table.write("SELECT 1 AS id")
+    logical = LogicalName(f"{table.schema}__dev.t")
+    table.engine.show([ShowView(logical=logical, physical=table.physical)])
+    assert table.engine.show([HideView(logical=logical)]) == 1
+    assert table.engine.show([HideView(logical=logical)]) == 0
+    assert table.engine.show([HideView(logical=LogicalName("no_such_schema.t"))]) == 0
+
+
+def test_what_strangers_made_is_never_touched(table: Table) -> None:
+    engine = table.engine
+    table.write(
+        SqlQuery(
+            sql="SELECT 1 AS id",
+            pre_statements=(
+                f"CREATE SCHEMA {table.schema}",
+                f"CREATE TABLE {table.schema}.theirs USING parquet AS SELECT 5 AS id",
+                f"CREATE VIEW {table.schema}.their_view AS SELECT 6 AS id",
+            ),
+        )
+    )
+    names = [LogicalName(f"{table.schema}.{name}") for name in ("theirs", "their_view", "mine")]
+    with pytest.raises(Problems) as caught:
+        engine.show([ShowView(logical=name, physical=table.physical) for name in reversed(names)])
+    assert [type(problem) for problem in caught.value.problems] == [NameTaken, NameTaken]
+    assert engine.show([HideView(logical=name) for name in names]) == 0
+    both = f"SELECT (SELECT id FROM {names[0]}), (SELECT id FROM {names[1]})"
+    assert engine.query(both, limit=1).rows == ((5, 6),)
+    assert engine.query(f"SHOW VIEWS IN {table.schema} LIKE 'mine'", limit=None).rows == ()
+
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+def test_rows_are_plain_values_that_mean_the_same_everywhere(engine: SparkEngine) -> None:
+    result = engine.query(
+        "SELECT TIMESTAMP'2024-07-01 12:00:00.25Z' AS at, TIMESTAMP_NTZ'2024-03-10 02:30:00' AS wall, "
+        "DATE'2024-01-31' AS day, CAST(1.50 AS decimal(38,18)) AS price, X'00FF' AS raw, "
+        "array(TIMESTAMP'2024-01-01 00:00:00Z') AS many, map('k', DATE'2024-01-01') AS by_name, "
+        "named_struct('a', TIMESTAMP'2024-01-01 00:00:00Z', 'b', NULL) AS pair, "
+        "double('NaN') AS nan, double('-Infinity') AS low, INTERVAL '1 02' DAY TO HOUR AS span, NULL AS nothing, "
+        "1 AS twice, 2 AS twice",
+        limit=10,
+    )
+    assert result.columns[0] == Column(name="at", type="timestamp")
+    assert result.rows == (
+        (
+            *("2024-07-01T12:00:00.25Z", "2024-03-10T02:30:00", "2024-01-31", "1.500000000000000000", "00ff"),
+            *(["2024-01-01T00:00:00Z"], {"k": "2024-01-01"}, {"a": "2024-01-01T00:00:00Z", "b": None}),
+            *("NaN", "-Infinity", "INTERVAL '1 02' DAY TO HOUR", None, 1, 2),
+        ),
+    )
+    assert not result.is_truncated
+
+
+def test_a_limit_is_kept_and_told(engine: SparkEngine) -> None:
+    result = engine.query("SELECT id FROM range(5) ORDER BY id", limit=2)
+    assert (result.rows, result.is_truncated) == (((0,), (1,)), True)
+    assert not engine.query("SELECT id FROM range(5)", limit=5).is_truncated
+    assert len(engine.query("SELECT id FROM range(5)", limit=None).rows) == 5
+    assert engine.query("SELECT id FROM range(5)", limit=0).rows == ()
+
+
+def test_a_lazy_frame_can_be_had(engine: SparkEngine) -> None:
+    assert engine.frame("SELECT 1 AS id").count() == 1
+
+
+# --- cancelling -------------------------------------------------------------------------------------------------------
+ENDLESS = "SELECT count(*) AS n FROM range(100000000) a, range(1000000) b WHERE (a.id * b.id) % 7 = 3"
+
+
+def test_running_jobs_can_be_cancelled_and_work_goes_on_after(table: Table) -> None:
+    caught: list[LaminaError] = []
+
+    def work(do: object) -> None:
+        try:
+            do()  # type: ignore[operator]
+        except LaminaError as error:
+            caught.append(error)
+
+    tasks = [
+        threading.Thread(target=work, args=(lambda: table.engine.write(table.request(ENDLESS)),)),
+        threading.Thread(target=work, args=(lambda: table.engine.query(ENDLESS, limit=1),)),
+    ]
+    for task in tasks:
+        task.start()
+    time.sleep(3)
+    table.engine.cancel()
+    for task in tasks:
+        task.join(30)
+        assert not task.is_alive()
+    assert [type(error) for error in caught] == [Cancelled, Cancelled]
+    table.write("SELECT 1 AS id")
+    assert table.rows() == [(1,)]

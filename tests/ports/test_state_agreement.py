@@ -1,0 +1,147 @@
+"""Any sequence of calls has the same answers in memory, where they are plainly right, and on a database."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.app.records import (
+    AttemptAborted,
+    AttemptIs,
+    CoverageRemoved,
+    HeadIs,
+    LeaseClosed,
+    LeaseIsCurrent,
+    LeaseReleased,
+    LoadRequest,
+    MarkIs,
+    NothingPending,
+    RevisionFollowed,
+    RevisionIs,
+    RevisionWritten,
+    version_resource,
+)
+from lamina.errors import StateError
+from lamina.state.memory import MemoryStateStore
+from lamina.state.open import open_store
+from tests.kit.state import (
+    ORDERS,
+    OTHER,
+    PHYSICAL,
+    covering,
+    days,
+    decided,
+    done,
+    later,
+    opened,
+    owner,
+    revision,
+    version,
+    version_id,
+)
+
+CUSTOMERS = "shop.customers"
+small = st.integers(min_value=1, max_value=3)
+physical = st.sampled_from([PHYSICAL, OTHER])
+environments = st.sampled_from(["prod", "dev"])
+resources = physical.map(version_resource)
+intervals = st.none() | st.builds(lambda first, length: days(first, first + length), small, small)
+partitions = st.dictionaries(st.tuples(st.sampled_from(["a", "b", None])), st.sampled_from("xyz"), max_size=3)
+statuses = st.sampled_from(["open", "decided", "done", "aborted"])
+
+facts = st.one_of(
+    st.builds(opened, small, physical, intervals),
+    st.builds(
+        lambda number, sequence, name, folders, removed: decided(
+            number,
+            sequence,
+            name,
+            folders={key: folder for key, folder in folders.items() if key not in removed},
+            removed=tuple(removed),
+        ),
+        small,
+        small,
+        physical,
+        partitions,
+        partitions,
+    ),
+    st.builds(done, small, physical),
+    st.builds(AttemptAborted, number=small, physical=physical, reason=st.just("failed")),
+    st.builds(CoverageRemoved, physical=physical, intervals=intervals.map(lambda i: covering(*([i] if i else [])))),
+    st.builds(LeaseReleased, resource=resources, token=small),
+    st.builds(LeaseClosed, resource=resources, token=small),
+    st.builds(
+        lambda name, number, status, is_followed: RevisionWritten(
+            revision=revision(name, number, status=status, is_followed=is_followed)
+        ),
+        environments,
+        small,
+        st.sampled_from(["active", "finalized"]),
+        st.booleans(),
+    ),
+    st.builds(RevisionFollowed, environment=environments, number=small),
+)
+requirements = st.one_of(
+    st.builds(LeaseIsCurrent, resource=resources, token=small),
+    st.builds(AttemptIs, number=small, status=statuses),
+    st.builds(HeadIs, physical=physical, sequence=st.integers(0, 3)),
+    st.builds(NothingPending, physical=physical),
+    st.builds(MarkIs, physical=physical, mark=st.integers(0, 4)),
+    st.builds(RevisionIs, environment=environments, number=st.integers(0, 2)),
+)
+
+
+def call(name, *arguments, **further):
+    return lambda store: getattr(store, name)(*arguments, **further)
+
+
+calls = st.one_of(
+    st.builds(lambda fact: call("commit", [fact]), facts),
+    st.builds(
+        lambda several, requires: call("commit", several, requires),
+        st.lists(facts, max_size=3),
+        st.lists(requirements, max_size=2),
+    ),
+    st.builds(
+        lambda resource, at, is_alone: call("take", resource, owner(at), now=later(at), seconds=5, is_alone=is_alone),
+        resources,
+        st.integers(0, 20),
+        st.booleans(),
+    ),
+    st.builds(lambda count: call("allocate", count), small),
+    st.builds(lambda at: call("unsettled", later(at)), st.integers(0, 20)),
+)
+
+EVERYTHING = LoadRequest(
+    all_environments=True,
+    versions=((ORDERS, version_id()), (CUSTOMERS, version_id())),
+    heads=(PHYSICAL, OTHER),
+    manifests=(PHYSICAL, OTHER),
+    checkpoints_of=("prod", "dev"),
+)
+
+
+def answer(store, use):
+    """What a call gave: a value, or the sort of its refusal and its words."""
+    try:
+        return use(store)
+    except StateError as error:
+        return type(error), error.message
+
+
+@settings(max_examples=40)
+@given(st.lists(calls, max_size=25))
+def test_memory_and_sqlite_agree_on_every_answer(sequence):
+    with tempfile.TemporaryDirectory() as folder:
+        stores = (MemoryStateStore(), open_store("sqlite:///state.db", Path(folder)))
+        for store in stores:
+            store.commit([version(), version(CUSTOMERS)])
+        for use in sequence:
+            in_memory, in_sqlite = (answer(store, use) for store in stores)
+            assert in_memory == in_sqlite
+        in_memory, in_sqlite = (store.load(EVERYTHING) for store in stores)
+        assert in_memory == in_sqlite
+        stores[1].close()

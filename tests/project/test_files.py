@@ -1,0 +1,304 @@
+"""Whole projects on disk: what loads, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.project.conftest import NOW
+
+from lamina.errors import (
+    BadConfigValue,
+    BadName,
+    BadSchedule,
+    BadSeed,
+    DefinitionError,
+    DependencyCycle,
+    DuplicateName,
+    EmptyProject,
+    NoProject,
+    SyntaxProblem,
+    UnknownConfigKey,
+    UnknownKind,
+    UnknownMacro,
+    UnknownProperty,
+    UnreadableFile,
+)
+from lamina.graph.model import SeedBody
+from lamina.project.discover import discover, find_root
+
+VIEW = "MODEL (name {}, kind VIEW);\nSELECT 1 AS x\n"
+
+
+def place(error) -> tuple[str | None, int | None]:
+    return error.location.file, error.location.line
+
+
+def test_models_and_seeds_of_any_depth_are_found(project):
+    folder = project(
+        {
+            "models/a.sql": "MODEL (); SELECT id FROM shop.people",
+            "models/deep/er/b.sql": "MODEL (name other.b); SELECT id FROM a",
+            "models/.hidden/c.sql": "nonsense",
+            "models/__pycache__/d.sql": "nonsense",
+            "models/notes.txt": "nonsense",
+            "seeds/people.csv": "id,name\n1,Ada\n",
+        }
+    )
+    graph = folder.graph()
+    assert list(graph.models) == ["shop.people", "shop.a", "other.b"]
+    assert graph.models["other.b"].location.file == "models/deep/er/b.sql"
+
+
+def test_files_come_in_the_same_order_everywhere(project):
+    folder = project({f"models/{name}.sql": VIEW.format(name) for name in ("b", "a", "Z", "x/a")})
+    assert [file.path for file in discover(folder.root).sql_models] == [
+        "models/Z.sql",
+        "models/a.sql",
+        "models/b.sql",
+        "models/x/a.sql",
+    ]
+
+
+def test_the_root_is_the_nearest_folder_with_a_configuration(project, tmp_path):
+    folder = project({"models/x/a.sql": VIEW.format("a")})
+    assert find_root(folder.root / "models" / "x") == folder.root.resolve()
+    with pytest.raises(NoProject):
+        find_root(tmp_path)
+    with pytest.raises(NoProject):
+        find_root(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("files", "expected", "file", "line"),
+    [
+        ({}, EmptyProject, "lamina.yaml", None),
+        ({"lamina.yaml": "name: shop\nmodde: x\n"}, UnknownConfigKey, "lamina.yaml", 2),
+        ({"lamina.yaml": b"name: \xff\n"}, UnreadableFile, "lamina.yaml", 1),
+        ({"models/a.sql": VIEW.format("s.x"), "models/b.sql": VIEW.format("s.X")}, DuplicateName, "models/b.sql", 1),
+        ({"models/x.sql": VIEW.format("x"), "seeds/x.csv": "a\n1\n"}, DuplicateName, "seeds/x.csv", 1),
+        (
+            {"models/a.sql": "MODEL (name a); SELECT x FROM b", "models/b.sql": "MODEL (name b); SELECT x FROM a"},
+            DependencyCycle,
+            "models/a.sql",
+            1,
+        ),
+        ({"models/a.sql": "MODEL (\n  name a,\n  kind FULLL\n);\nSELECT 1 AS x"}, UnknownKind, "models/a.sql", 3),
+        ({"models/a.sql": "MODEL (\n  name a,\n  onwer b\n);\nSELECT 1 AS x"}, UnknownProperty, "models/a.sql", 3),
+        ({"models/a.sql": "MODEL (name a);\nSELECT\n  @strt_ds AS x"}, UnknownMacro, "models/a.sql", 3),
+        ({"models/a.sql": "MODEL (name a);\nSELECT 1 FROM WHERE y"}, SyntaxProblem, "models/a.sql", 2),
+        ({"models/a.sql": ""}, SyntaxProblem, "models/a.sql", 1),
+        ({"models/a.sql": "MODEL (name a);\nSELECT 1 AS x -- \xff".encode("latin-1")}, UnreadableFile, "models/a.sql", 2),
+        ({"models/a b.sql": "MODEL (kind VIEW); SELECT 1 AS x"}, BadName, "models/a b.sql", 1),
+        ({"models/a.sql": "MODEL (\n  name `a'b`.c\n); SELECT 1 AS x"}, BadName, "models/a.sql", 2),
+        ({"models/a.sql": "MODEL (\n  name a.`ünï`\n); SELECT 1 AS x"}, BadName, "models/a.sql", 2),
+        ({"models/a.sql": "MODEL (name a.`b; DROP TABLE c`); SELECT 1 AS x"}, BadName, "models/a.sql", 1),
+        ({"seeds/my data.csv": "a\n1\n"}, BadName, "seeds/my data.csv", 1),
+        (
+            {"models/a.sql": "MODEL (\n  name a,\n  start '2024-02-01',\n  end '2024-01-01'\n);\nSELECT 1 AS x"},
+            BadSchedule,
+            "models/a.sql",
+            4,
+        ),
+        (
+            {"models/a.sql": "MODEL (\n name a,\n kind INCREMENTAL_BY_TIME_RANGE (time_column ds)\n);\nSELECT 1 AS x"},
+            DefinitionError,
+            "models/a.sql",
+            3,
+        ),
+        (
+            {
+                "models/a.sql": "MODEL (\n name a,\n kind INCREMENTAL_BY_TIME_RANGE (time_column ds)\n);\n"
+                "SELECT CAST(x AS DOUBLE) AS ds FROM t"
+            },
+            DefinitionError,
+            "models/a.sql",
+            3,
+        ),
+        ({"models/a.sql": "MODEL (name a, kind SEED (path '../seeds/none.csv'))"}, BadSeed, "models/a.sql", 1),
+        ({"seeds/a.csv": ""}, BadSeed, "seeds/a.csv", 1),
+        ({"seeds/a.csv": "x,,y\n"}, BadSeed, "seeds/a.csv", 1),
+        ({"seeds/a.csv": "x,X\n"}, BadSeed, "seeds/a.csv", 1),
+        ({"lamina.yaml": "name: shop\ndefaults:\n  kind: [1]\n", "models/a.sql": VIEW.format("a")}, BadConfigValue, "lamina.yaml", 3),
+    ],
+)
+def test_bad_input_is_one_error_with_its_place(project, files, expected, file, line):
+    error = project(files).problem()
+    assert type(error) is expected
+    assert place(error) == (file, line)
+    assert error.exit_code == 2
+
+
+def test_problems_of_all_files_come_together_and_in_order(project):
+    folder = project(
+        {
+            "models/a.sql": "MODEL (name a, onwer b);\nSELECT 1 AS x",
+            "models/b.sql": "MODEL (name b, kind FULLL);\nSELECT 1 AS x",
+            "models/c.py": "from lamina import model\nraise ValueError('no')\n",
+            "models/d.sql": VIEW.format("d"),
+            "sources/s.yml": "- name: a.b\n  colums: {}\n",
+            "seeds/e.csv": "",
+        }
+    )
+    found = folder.problems()
+    assert [error.location.file for error in found] == [
+        "models/a.sql",
+        "models/b.sql",
+        "models/c.py",
+        "seeds/e.csv",
+        "sources/s.yml",
+    ]
+
+
+def test_a_folder_instead_of_a_file_is_refused(project):
+    folder = project({"models/a.sql": VIEW.format("a")})
+    (folder.root / "lamina.yaml").unlink()
+    (folder.root / "lamina.yaml").mkdir()
+    assert isinstance(folder.problem(), UnreadableFile)
+
+
+def test_a_seed_may_be_declared_with_types(project):
+    folder = project(
+        {
+            "seeds/people.csv": "id;name\n1;Ada\n",
+            "models/staging/p.sql": """MODEL (
+              name shop.p,
+              kind SEED (path '../../seeds/people.csv', csv_settings (delimiter = ';')),
+              columns (id INT, name STRING)
+            )""",
+        }
+    )
+    graph = folder.graph()
+    assert list(graph.models) == ["shop.p"]
+    model = graph.models["shop.p"]
+    assert isinstance(model.body, SeedBody)
+    assert (model.type, model.body.path) == ("seed", "seeds/people.csv")
+    assert folder.open().seed_text("seeds/people.csv") == "id;name\n1;Ada\n"
+
+
+def test_the_root_of_the_project_can_be_named_in_a_path(project):
+    folder = project({"data/x.csv": "a,b\n1,2\n", "models/m/x.sql": "MODEL (kind SEED (path '$root/data/x.csv'))"})
+    model = folder.graph().models["shop.x"]
+    assert model.body.path == "data/x.csv"
+    assert [column.name for column in model.columns] == ["a", "b"]
+
+
+def test_a_seed_is_its_content(project):
+    folder = project({"seeds/x.csv": "a\n1\n"})
+    before = folder.graph().models["shop.x"].body.content_hash
+    folder.write({"seeds/x.csv": "a\n2\n"})
+    after = folder.graph().models["shop.x"].body.content_hash
+    assert before != after
+    folder.write({"seeds/x.csv": "a\n1\n"})
+    assert folder.graph().models["shop.x"].body.content_hash == before
+
+
+def test_a_seed_in_another_encoding_is_read_as_declared(project):
+    folder = project(
+        {
+            "seeds/x.csv": "a\r\nä\r\n".encode("latin-1"),
+            "models/x.sql": "MODEL (kind SEED (path '../seeds/x.csv', csv_settings (encoding = 'latin-1')))",
+        }
+    )
+    opened = folder.open()
+    with pytest.raises(UnreadableFile):
+        opened.seed_text("seeds/x.csv")
+    opened.graph(NOW)
+    assert opened.seed_text("seeds/x.csv") == "a\r\nä\r\n"
+
+
+def test_sources_are_read_in_all_their_forms(project):
+    folder = project(
+        {
+            "models/a.sql": "MODEL (name a); SELECT * FROM raw.orders",
+            "external_models.yaml": "- name: raw.orders\n  description: from the till\n  columns: {id: INT, at: TIMESTAMP}\n",
+            "sources/more.yml": """
+sources:
+  - name: crm
+    tables:
+      - name: users
+        columns: [{name: id, type: bigint, description: the key}]
+        freshness: {strategy: column, column: updated_at}
+  - {schema: web, table: hits, audits: [{name: not_null, columns: [id]}]}
+""",
+        }
+    )
+    graph = folder.graph()
+    assert [(column.name, column.type) for column in graph.models["shop.a"].columns] == [("id", None), ("at", None)]
+    assert graph.sources["raw.orders"].columns[0].type == "int"
+    assert graph.sources["raw.orders"].description == "from the till"
+    assert graph.warnings == ()
+
+
+def test_strict_sources_make_warnings_errors(project):
+    folder = project({"models/a.sql": "MODEL (name a); SELECT x FROM raw.t"})
+    assert [notice.code for notice in folder.graph().warnings] == ["LAM-WARN-001"]
+    assert folder.problem(environ={"LAMINA__STRICT_SOURCES": "true"}).code == "LAM-GRAPH-005"
+
+
+def test_macros_of_the_project_are_used(project):
+    folder = project(
+        {
+            "macros/money.py": "from lamina import macro\nfrom macros.rates import RATE\n\n"
+            "@macro()\ndef euros(evaluator, cents):\n    return f'{cents} / {RATE}'\n",
+            "macros/rates.py": "RATE = 100\n",
+            "models/a.sql": "MODEL (name a); SELECT @EUROS(x) AS x FROM raw.t",
+        }
+    )
+    body = folder.graph().models["shop.a"].body
+    assert body.query.expanded == "SELECT x / 100 AS x FROM raw.t"
+    assert [module.name for module in body.macros.modules] == ["macros.money", "macros.rates"]
+
+
+def test_a_broken_macro_file_is_the_only_problem(project):
+    folder = project(
+        {
+            "macros/money.py": "from lamina import macro\n\n\n1 / 0\n",
+            "models/a.sql": "MODEL (name a); SELECT @euros(x) AS x FROM raw.t",
+        }
+    )
+    error = folder.problem()
+    assert (error.code, *place(error)) == ("LAM-DEF-004", "macros/money.py", 4)
+
+
+def test_variables_and_defaults_of_the_configuration_are_used(project):
+    folder = project(
+        {
+            "lamina.yaml": "name: shop\nvariables: {region: eu}\ndefaults: {cron: '@hourly', kind: FULL, start: 2024-01-01}\n",
+            "models/a.sql": "MODEL (name a); SELECT @region AS region",
+        }
+    )
+    model = folder.graph().models["shop.a"]
+    assert (model.kind.name, model.cron, model.start) == ("FULL", "@hourly", "2024-01-01")
+    assert model.body.query.expanded == "SELECT 'eu' AS region"
+    assert folder.open().settings().default_start == "2024-01-01"
+
+
+def test_targets_that_give_models_the_same_names_are_refused(project):
+    files = {
+        "lamina.yaml": "name: shop\ntargets:\n  dev: {schema: dev}\n  prod: {schema: prod}\n",
+        "models/a.sql": VIEW.format("a"),
+    }
+    folder = project(files)
+    assert list(folder.graph(target="dev").models) == ["dev.a"]
+    assert list(folder.graph(target="prod").models) == ["prod.a"]
+    folder.write({"models/b.sql": VIEW.format("raw.b")})
+    error = folder.problem()
+    assert type(error) is BadConfigValue
+    assert place(error) == ("lamina.yaml", 4)
+    folder.write({"lamina.yaml": "name: shop\ntargets:\n  dev: {schema: dev, schema_suffix: _dev}\n  prod: {schema: prod}\n"})
+    assert set(folder.graph(target="dev").models) == {"dev.a", "raw_dev.b"}
+
+
+def test_a_project_that_cannot_be_written_to_loads_without_a_cache(project):
+    folder = project({"models/a.sql": VIEW.format("a")})
+    # A file where the folder should be makes every write fail, for any user.
+    (folder.root / ".lamina").write_text("")
+    assert list(folder.graph().models) == ["shop.a"]
+    assert list(folder.graph().models) == ["shop.a"]
+
+
+def test_a_link_back_to_a_folder_is_followed_once(project):
+    folder = project({"models/x/a.sql": VIEW.format("a")})
+    Path(folder.root / "models" / "x" / "again").symlink_to(folder.root / "models", target_is_directory=True)
+    assert list(folder.graph().models) == ["shop.a"]

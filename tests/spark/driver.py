@@ -1,0 +1,116 @@
+"""A version as the use cases write it, without the use cases."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from lamina.app.ports import Base, GenerationRequest, RowSource, SqlQuery, WriteRequest, Written
+from lamina.app.records import AddPartitions, Head, PartitionKey, SwitchGeneration
+from lamina.errors import Location
+from lamina.graph.kinds import TimeColumn
+from lamina.graph.model import Column
+from lamina.graph.names import NodeName
+from lamina.identity.naming import PhysicalName, batch_folder, generation_name
+from lamina.spark.engine import SparkEngine
+from lamina.timeline.interval import Interval
+
+_numbers = itertools.count(1)
+
+
+def next_number() -> int:
+    """A number that was not used before."""
+    return next(_numbers)
+
+
+@dataclass
+class Table:
+    """Rows are written aside first, then published; head and manifest are kept here."""
+
+    engine: SparkEngine
+    schema: str
+    name: str = "t"
+    partitioned_by: tuple[str, ...] = ()
+    time_column: TimeColumn | None = None
+    columns: tuple[Column, ...] | None = None
+    comments: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    head: Head | None = None
+    manifest: dict[PartitionKey, str] = field(default_factory=dict)
+    published_by: str = ""
+
+    @property
+    def physical(self) -> PhysicalName:
+        return PhysicalName(f"{self.schema}__lamina.{self.name}__v_0123456789abcdef")
+
+    def request(self, rows: str | RowSource, interval: tuple[str, str] | None = None) -> WriteRequest:
+        number = next_number()
+        return WriteRequest(
+            node=NodeName(f"{self.schema}.{self.name}"),
+            location=Location(file="models/t.sql", line=1),
+            attempt=number,
+            physical=self.physical,
+            folder=batch_folder(self.physical, number, "cafe0001"),
+            rows=SqlQuery(sql=rows) if isinstance(rows, str) else rows,
+            columns=self.columns,
+            comments=self.comments,
+            partitioned_by=self.partitioned_by,
+            interval=Interval.from_pair(interval) if interval else None,
+            time_column=self.time_column,
+            base=Base(head=self.head, manifest=dict(self.manifest)) if self.head else None,
+            settings=self.settings,
+        )
+
+    def write(self, rows: str | RowSource, interval: tuple[str, str] | None = None) -> Written:
+        """Write and publish one batch."""
+        request = self.request(rows, interval)
+        written = self.engine.write(request)
+        self.publish(request, written)
+        return written
+
+    def publish(self, request: WriteRequest, written: Written) -> None:
+        is_addition = (
+            self.head is not None
+            and request.interval is not None
+            and not written.removed
+            and not set(written.folders) & set(self.manifest)
+            and self.head.shape == written.shape
+        )
+        if request.interval is None:
+            self.manifest = {}
+        for key in written.removed:
+            self.manifest.pop(key, None)
+        self.manifest.update(written.folders)
+        if is_addition and self.head is not None:
+            generation = self.head.generation
+            self.engine.publish(
+                AddPartitions(
+                    physical=self.physical, generation=generation, shape=written.shape, partitions=written.folders
+                )
+            )
+            self.published_by = "partitions"
+        else:
+            generation = generation_name(self.physical, request.attempt)
+            self.engine.create_generation(
+                GenerationRequest(
+                    physical=self.physical,
+                    generation=generation,
+                    shape=written.shape,
+                    manifest=dict(self.manifest),
+                    folder=request.folder,
+                )
+            )
+            self.engine.publish(SwitchGeneration(physical=self.physical, generation=generation, shape=written.shape))
+            self.published_by = "generation"
+        self.head = Head(
+            physical=self.physical,
+            sequence=(self.head.sequence if self.head else 0) + 1,
+            generation=generation,
+            attempt=request.attempt,
+            shape=written.shape,
+        )
+
+    def rows(self, select: str = "*") -> list[tuple[object, ...]]:
+        """What a reader sees, in order."""
+        found = self.engine.query(f"SELECT {select} FROM {self.physical}", limit=None).rows
+        return sorted(found, key=repr)

@@ -1,0 +1,218 @@
+"""`kind X (...)` becomes one of the kinds."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.graph.reading import problem, problems, read, read_one
+
+from lamina.errors import BadPropertyValue, BadSchedule, DefinitionError, UnknownKind, UnknownProperty
+from lamina.graph.kinds import (
+    KINDS,
+    CsvSettings,
+    Custom,
+    IncrementalByPartition,
+    IncrementalByTimeRange,
+    IncrementalByUniqueKey,
+    IncrementalPolicy,
+    IncrementalUnmanaged,
+    Managed,
+    ScdType2ByColumn,
+    ScdType2ByTime,
+    Seed,
+    TimeColumn,
+    View,
+)
+from lamina.graph.read_kind import PROPERTIES, strftime_format
+
+SELECT = "SELECT DATE '2024-01-01' AS ds, 1 AS id, 'x' AS name, TIMESTAMP '2024-01-01 00:00:00' AS updated_at FROM raw.t"
+
+
+def kind_of(kind: str, more: str = ""):
+    return read_one(f"MODEL (name a, kind {kind}{more}); {SELECT}").kind
+
+
+def test_every_kind_can_be_read():
+    assert {kind.name for kind in KINDS} == set(PROPERTIES)
+
+
+def test_a_time_range_with_everything():
+    kind = kind_of(
+        """INCREMENTAL_BY_TIME_RANGE (
+          time_column (ds, 'yyyy-MM-dd'), batch_size 30, batch_concurrency 2, lookback 3,
+          partition_by_time_column false, forward_only true, disable_restatement true,
+          on_destructive_change allow, on_additive_change ERROR,
+          auto_restatement_cron '@weekly', auto_restatement_intervals 7)"""
+    )
+    assert kind == IncrementalByTimeRange(
+        time_column=TimeColumn(name="ds", format="%Y-%m-%d"),
+        batch_size=30,
+        batch_concurrency=2,
+        lookback=3,
+        partition_by_time_column=False,
+        policy=IncrementalPolicy(
+            forward_only=True,
+            disable_restatement=True,
+            on_destructive_change="allow",
+            on_additive_change="error",
+            auto_restatement_cron="@weekly",
+            auto_restatement_intervals=7,
+        ),
+    )
+
+
+def test_a_unique_key_with_everything():
+    kind = kind_of(
+        """INCREMENTAL_BY_UNIQUE_KEY (
+          unique_key (id, lower(name)), order_by ('updated_at DESC', id), batch_size 5, lookback 1, batch_concurrency 1,
+          when_matched (WHEN MATCHED THEN UPDATE SET target.name = source.name),
+          merge_filter source.ds > @start_ds)"""
+    )
+    assert isinstance(kind, IncrementalByUniqueKey)
+    assert kind.unique_key == ("id", "lower(name)")
+    assert kind.order_by == ("updated_at DESC", "id")
+    assert kind.when_matched == ("WHEN MATCHED THEN UPDATE SET target.name = source.name",)
+    assert kind.merge_filter == "source.ds > @start_ds"
+    assert (kind.batch_size, kind.lookback) == (5, 1)
+
+
+def test_the_other_kinds_with_their_properties():
+    assert kind_of("VIEW (materialized true)") == View(materialized=True)
+    assert kind_of("FULL").name == "FULL"
+    assert kind_of("EMBEDDED").name == "EMBEDDED"
+    assert kind_of("MANAGED") == Managed()
+    assert kind_of("INCREMENTAL_BY_PARTITION", ", partitioned_by name") == IncrementalByPartition()
+    assert kind_of("INCREMENTAL_UNMANAGED (disable_restatement false)") == IncrementalUnmanaged(
+        policy=IncrementalPolicy(forward_only=True, disable_restatement=False)
+    )
+    assert kind_of("CUSTOM (materialization 'mine', materialization_properties (a = 1), lookback 2)") == Custom(
+        materialization="mine", materialization_properties={"a": 1}, lookback=2
+    )
+
+
+def test_history_kinds():
+    by_time = kind_of("SCD_TYPE_2 (unique_key id, time_data_type DATE, updated_at_as_valid_from true)")
+    assert by_time == ScdType2ByTime(unique_key=("id",), time_data_type="date", updated_at_as_valid_from=True)
+    by_column = kind_of("SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, execution_time_as_valid_from true)")
+    assert by_column == ScdType2ByColumn(unique_key=("id",), columns=(), execution_time_as_valid_from=True)
+    listed = kind_of("SCD_TYPE_2_BY_COLUMN (unique_key id, columns (name), updated_at_name updated_at)")
+    assert (listed.columns, listed.updated_at_name) == (("name",), "updated_at")
+
+
+def test_a_seed_with_its_settings():
+    (draft,) = read(
+        r"""MODEL (name a, kind SEED (
+          path '..\seeds\x.csv', batch_size 10,
+          csv_settings (delimiter = ';', quotechar = "'", doublequote = false, escapechar = '#',
+            skipinitialspace = true, encoding = 'latin-1', na_values = ('-', 'n/a'), keep_default_na = false)))"""
+    )
+    assert draft.model.kind == Seed(
+        path="../seeds/x.csv",
+        batch_size=10,
+        csv_settings=CsvSettings(
+            delimiter=";",
+            quotechar="'",
+            doublequote=False,
+            escapechar="#",
+            skipinitialspace=True,
+            encoding="latin-1",
+            na_values=("-", "n/a"),
+            keep_default_na=False,
+        ),
+    )
+
+
+def test_missing_values_may_be_given_per_column():
+    (draft,) = read("MODEL (name a, kind SEED (path 'x.csv', csv_settings (na_values = (id = ('0'), name = ''))))")
+    assert dict(draft.model.kind.csv_settings.na_values_by_column) == {"id": ("0",), "name": ("",)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("INCREMENTAL_BY_TIME_RANGE", DefinitionError),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column nothing)", DefinitionError),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column 'ds')", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column (ds, 5))", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column (ds, 'sometimes'))", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column (ds, '%Q'))", DefinitionError),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 0)", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size -1)", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column ds, lookback 1.5)", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column ds, on_additive_change maybe)", BadPropertyValue),
+        ("INCREMENTAL_BY_TIME_RANGE (time_column ds, auto_restatement_cron 'x')", BadSchedule),
+        ("INCREMENTAL_BY_TIME_RANGE (time_colum ds, time_column ds)", UnknownProperty),
+        ("INCREMENTAL_BY_UNIQUE_KEY", DefinitionError),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key nothing)", DefinitionError),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id, batch_concurrency 2)", BadPropertyValue),
+        ("INCREMENTAL_BY_PARTITION", DefinitionError),
+        ("INCREMENTAL_BY_PARTITION (forward_only true), partitioned_by name", DefinitionError),
+        ("INCREMENTAL_UNMANAGED (batch_size 3)", UnknownProperty),
+        ("INCREMENTAL_UNMANAGED (insert_overwrite true)", DefinitionError),
+        ("SCD_TYPE_2_BY_TIME", DefinitionError),
+        ("SCD_TYPE_2_BY_TIME (unique_key id, updated_at_name nothing)", DefinitionError),
+        ("SCD_TYPE_2_BY_COLUMN (unique_key id)", DefinitionError),
+        ("CUSTOM", DefinitionError),
+        ("EXTERNAL", DefinitionError),
+        ("FULL (batch_size 3)", UnknownProperty),
+        ("FUL", UnknownKind),
+        ("VIEW, partitioned_by name", DefinitionError),
+        ("EMBEDDED, audits (x)", DefinitionError),
+    ],
+)
+def test_a_wrong_kind_is_refused_where_it_stands(kind: str, expected: type):
+    found = problems(f"MODEL (\n  name a,\n  kind {kind}\n);\n{SELECT}")
+    assert [type(error) for error in found] == [expected]
+    assert (found[0].location.file, found[0].location.line) == ("models/m.sql", 3)
+
+
+def test_an_unknown_kind_names_all_kinds_and_the_nearest():
+    error = problem(f"MODEL (name a, kind INCREMENTAL_BY_TIME_RANG (time_column ds)); {SELECT}")
+    assert error.hint.startswith("did you mean `INCREMENTAL_BY_TIME_RANGE`?")
+    assert all(f"`{name}`" in error.hint for name in PROPERTIES)
+
+
+def test_a_missing_time_column_comes_with_the_nearest_column():
+    error = problem(f"MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column dss)); {SELECT}")
+    assert type(error) is DefinitionError
+    assert error.hint == "did you mean `ds`?"
+
+
+def test_the_time_column_is_compared_without_case():
+    assert kind_of("INCREMENTAL_BY_TIME_RANGE (time_column DS)").time_column.name == "DS"
+
+
+@pytest.mark.parametrize("written", ["DOUBLE", "BOOLEAN", "ARRAY<DATE>", "BINARY", "DECIMAL(10, 2)"])
+def test_a_time_column_of_an_unusable_type_is_refused(written: str):
+    text = f"MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column ds)); SELECT CAST(x AS {written}) AS ds FROM t"
+    assert type(problem(text)) is DefinitionError
+
+
+def test_a_number_as_time_needs_a_format():
+    text = "MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column {})); SELECT CAST(x AS INT) AS ds FROM t"
+    assert type(problem(text.format("ds"))) is DefinitionError
+    assert read_one(text.format("(ds, '%Y%m%d')")).kind.time_column.format == "%Y%m%d"
+
+
+def test_the_time_column_stands_first_among_the_partitions():
+    def partitions(by: str, inside: str = "") -> tuple[str, ...]:
+        text = f"MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column ds{inside}){by}); {SELECT}"
+        return read_one(text).partitioned_by
+
+    assert partitions("") == ("ds",)
+    assert partitions(", partitioned_by name") == ("ds", "name")
+    assert partitions(", partitioned_by (name, ds)") == ("name", "ds")
+    assert partitions(", partitioned_by date_trunc('month', ds)") == ("date_trunc('month', ds)",)
+    assert partitions("", ", partition_by_time_column false") == ()
+
+
+def test_forward_only_may_not_contradict_itself():
+    text = "MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column ds, forward_only false), forward_only true); "
+    assert type(problem(text + SELECT)) is DefinitionError
+
+
+def test_time_formats_are_translated():
+    assert strftime_format("%d.%m.%Y") == "%d.%m.%Y"
+    assert strftime_format("yyyyMMdd") == "%Y%m%d"
+    assert strftime_format("yyyy-MM-dd'T'HH:mm:ss") == "%Y-%m-%dT%H:%M:%S"
+    assert strftime_format("YYYY-MM-DD HH24:MI:SS") == "%Y-%m-%d %H:%M:%S"
+    assert strftime_format("quarterly") is None

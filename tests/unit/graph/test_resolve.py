@@ -1,0 +1,250 @@
+"""Drafts of all files become a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.unit.graph.reading import read
+
+from lamina.errors import (
+    AmbiguousName,
+    BadName,
+    BadSchedule,
+    DefinitionError,
+    DependencyCycle,
+    DuplicateName,
+    LaminaError,
+    Location,
+    UndeclaredSource,
+)
+from lamina.graph.dag import Graph
+from lamina.graph.draft import Draft
+from lamina.graph.model import Column, Source
+from lamina.graph.names import NodeName
+from lamina.graph.resolve import Naming, check_graph_times, resolve
+from lamina.timeline.interval import Instant
+
+
+def drafts_of(files: Mapping[str, str]) -> list[Draft]:
+    return [draft for name, text in files.items() for draft in read(text, stem=name, file=f"models/{name}.sql")]
+
+
+def graph_of(
+    files: Mapping[str, str], *, naming: Naming | None = None, sources: tuple[Source, ...] = (), strict: bool = False
+) -> Graph:
+    def read_again(draft: Draft, columns_of) -> Draft:
+        file = draft.model.location.file
+        stem = file.removeprefix("models/").removesuffix(".sql")
+        return next(
+            each
+            for each in read(files[stem], stem=stem, file=file, columns_of=columns_of)
+            if each.blueprint_number == draft.blueprint_number
+        )
+
+    return resolve(
+        drafts_of(files), sources, naming or Naming(schema="shop"), strict_sources=strict, read_again=read_again
+    )
+
+
+def problems_of(files: Mapping[str, str], **arguments) -> list[LaminaError]:
+    with pytest.raises(LaminaError) as caught:
+        graph_of(files, **arguments)
+    return list(caught.value.problems)
+
+
+def model(name: str, query: str, more: str = "") -> str:
+    return f"MODEL (name {name}{more});\n{query}"
+
+
+def test_models_come_parents_first_and_then_by_name():
+    graph = graph_of(
+        {
+            "c": model("shop.c", "SELECT x FROM shop.a JOIN shop.b USING (x)"),
+            "b": model("shop.b", "SELECT x FROM shop.a"),
+            "a": model("shop.a", "SELECT 1 AS x"),
+            "z": model("shop.z", "SELECT 1 AS x"),
+        }
+    )
+    assert list(graph.models) == ["shop.a", "shop.z", "shop.b", "shop.c"]
+    assert graph.parents(NodeName("shop.c")) == ("shop.a", "shop.b")
+    assert graph.warnings == ()
+
+
+def test_a_name_of_one_part_takes_the_schema_of_the_target():
+    graph = graph_of(
+        {"a": "MODEL (); SELECT 1 AS x", "b": model("b", "SELECT x FROM a JOIN shop.A AS other USING (x)")}
+    )
+    assert list(graph.models) == ["shop.a", "shop.b"]
+    assert dict(graph.models[NodeName("shop.b")].references) == {"a": "shop.a", "shop.a": "shop.a"}
+
+
+def test_a_suffix_is_added_to_every_schema_that_is_named():
+    files = {
+        "a": model("raw.a", "SELECT 1 AS x"),
+        "b": model("b", "SELECT x FROM raw.a JOIN other.t USING (x)"),
+        "c": model("cat.s.c", "SELECT x FROM b"),
+    }
+    graph = graph_of(files, naming=Naming(schema="dev", schema_suffix="_dev"))
+    assert set(graph.models) == {"raw_dev.a", "dev.b", "cat.s_dev.c"}
+    assert graph.models[NodeName("dev.b")].references == {"raw.a": "raw_dev.a", "other.t": "other.t"}
+    assert set(graph.sources) == {"other.t"}
+
+
+def test_the_catalog_of_spark_is_the_one_that_is_meant_anyway():
+    graph = graph_of(
+        {"a": model("spark_catalog.shop.a", "SELECT 1 AS x"), "b": model("b", "SELECT x FROM spark_catalog.shop.a")}
+    )
+    assert list(graph.models) == ["shop.a", "shop.b"]
+    assert graph.models[NodeName("shop.b")].reads == ("shop.a",)
+
+
+def test_two_models_of_one_name_are_refused_with_both_files():
+    (error,) = problems_of({"a": model("shop.x", "SELECT 1 AS x"), "b": model("X", "SELECT 1 AS x")})
+    assert isinstance(error, DuplicateName)
+    assert "models/a.sql:1" in error.message
+    assert "models/b.sql:1" in error.message
+    assert (error.location.file, error.location.line) == ("models/b.sql", 1)
+
+
+def test_a_circle_is_refused():
+    (error,) = problems_of(
+        {"a": model("a", "SELECT x FROM b"), "b": model("b", "SELECT x FROM c"), "c": model("c", "SELECT x FROM a")}
+    )
+    assert isinstance(error, DependencyCycle)
+    assert error.location.file == "models/a.sql"
+
+
+def test_a_model_may_read_itself():
+    graph = graph_of({"a": model("a", "SELECT x FROM raw.r UNION ALL SELECT x FROM shop.a", ", kind FULL")})
+    assert graph.models[NodeName("shop.a")].reads == ("raw.r", "shop.a")
+    assert graph.parents(NodeName("shop.a")) == ()
+
+
+def test_a_reference_that_fits_several_models_is_refused():
+    files = {
+        "a": model("one.t", "SELECT 1 AS x"),
+        "b": model("two.t", "SELECT 1 AS x"),
+        "c": model("c", "SELECT\n  x\nFROM t"),
+    }
+    (error,) = problems_of(files)
+    assert isinstance(error, AmbiguousName)
+    assert "`one.t` or `two.t`" in error.message
+    assert (error.location.file, error.location.line, error.node) == ("models/c.sql", 4, "shop.c")
+
+
+def test_the_schema_of_the_target_decides_between_equal_names():
+    files = {
+        "a": model("one.t", "SELECT 1 AS x"),
+        "b": model("t", "SELECT 1 AS x"),
+        "c": model("c", "SELECT x FROM t"),
+    }
+    assert graph_of(files).models[NodeName("shop.c")].reads == ("shop.t",)
+
+
+def test_a_table_that_nothing_defines_is_a_source_with_a_warning():
+    graph = graph_of({"a": model("orders", "SELECT 1 AS x"), "b": model("b", "SELECT x FROM shop.order")})
+    assert set(graph.sources) == {"shop.order"}
+    assert graph.models[NodeName("shop.b")].references == {"shop.order": "shop.order"}
+    (notice,) = graph.warnings
+    assert notice.code == "LAM-WARN-001"
+    assert "did you mean `shop.orders`?" in notice.message
+
+
+def test_a_declared_source_is_no_surprise():
+    source = Source(name=NodeName("raw.t"), columns=(Column(name="x", type="int"),), is_declared=True)
+    graph = graph_of({"a": model("a", "SELECT * FROM Raw.T")}, sources=(source,))
+    assert graph.sources == {"raw.t": source}
+    assert graph.warnings == ()
+    assert [column.name for column in graph.models[NodeName("shop.a")].columns] == ["x"]
+
+
+def test_undeclared_sources_can_be_refused():
+    (error,) = problems_of({"a": model("a", "SELECT x\nFROM raw.t")}, strict=True)
+    assert isinstance(error, UndeclaredSource)
+    assert (error.location.file, error.location.line) == ("models/a.sql", 3)
+
+
+def test_a_source_may_not_be_a_model_too():
+    source = Source(name=NodeName("shop.a"), is_declared=True, location=Location(file="sources/s.yml", line=2))
+    (error,) = problems_of({"a": model("a", "SELECT 1 AS x")}, sources=(source,))
+    assert isinstance(error, DuplicateName)
+
+
+def test_a_schema_made_too_long_by_the_suffix_is_refused():
+    (error,) = problems_of({"a": model("raw.a", "SELECT 1 AS x")}, naming=Naming(schema="s", schema_suffix="_" + "x" * 130))
+    assert isinstance(error, BadName)
+
+
+def test_extra_dependencies_are_read_too():
+    graph = graph_of({"a": model("a", "SELECT 1 AS x"), "b": model("b", "SELECT 2 AS y", ", depends_on (a)")})
+    made = graph.models[NodeName("shop.b")]
+    assert made.reads == ("shop.a",)
+    assert dict(made.references) == {}
+
+
+def test_stars_are_filled_from_parents_through_any_number_of_models():
+    graph = graph_of(
+        {
+            "c": model("c", "SELECT *, x + y AS z FROM b"),
+            "b": model("b", "SELECT * FROM a", ", column_descriptions (x = 'ex')"),
+            "a": model("a", "SELECT 1 AS x, 2 AS y"),
+        }
+    )
+    assert [column.name for column in graph.models[NodeName("shop.c")].columns] == ["x", "y", "z"]
+    assert graph.models[NodeName("shop.b")].columns[0].comment == "ex"
+
+
+def test_a_star_shows_the_validity_of_history():
+    graph = graph_of(
+        {
+            "h": model("h", "SELECT 1 AS id, TIMESTAMP '2024-01-01' AS updated_at", ", kind SCD_TYPE_2 (unique_key id)"),
+            "s": model("s", "SELECT * FROM h"),
+        }
+    )
+    names = [column.name for column in graph.models[NodeName("shop.s")].columns]
+    assert names == ["id", "updated_at", "valid_from", "valid_to"]
+
+
+def test_a_time_column_missing_behind_a_star_is_refused():
+    (error,) = problems_of(
+        {
+            "a": model("a", "SELECT 1 AS x"),
+            "b": model("b", "SELECT * FROM a", ", kind INCREMENTAL_BY_TIME_RANGE (time_column ds)"),
+        }
+    )
+    assert type(error) is DefinitionError
+    assert error.location.file == "models/b.sql"
+
+
+def test_macros_get_the_columns_of_models_once_they_are_known():
+    graph = graph_of(
+        {
+            "a": model("a", "SELECT 1 AS x, 2 AS y, 3 AS z"),
+            "b": model("b", "SELECT @STAR(a, exclude := [y], prefix := 'p_') FROM a"),
+            "c": model("c", "SELECT * FROM b"),
+        }
+    )
+    names = [column.name for column in graph.models[NodeName("shop.c")].columns]
+    assert names == ["p_x", "p_z"]
+
+
+def test_all_problems_come_together():
+    found = problems_of(
+        {
+            "a": model("x", "SELECT 1 AS x"),
+            "b": model("x", "SELECT 1 AS x"),
+            "c": model("c", "SELECT x FROM d"),
+            "d": model("d", "SELECT x FROM c"),
+            "e": model("e", "SELECT x FROM nowhere.t"),
+        },
+        strict=True,
+    )
+    assert {type(error) for error in found} == {DuplicateName, DependencyCycle, UndeclaredSource}
+
+
+def test_relative_times_are_compared_at_the_given_moment():
+    graph = graph_of({"a": model("a", "SELECT 1 AS x", ", start '2024-01-10', end 'yesterday'")})
+    check_graph_times(graph.models.values(), Instant.parse_iso("2024-02-01T00:00:00Z"))
+    with pytest.raises(BadSchedule):
+        check_graph_times(graph.models.values(), Instant.parse_iso("2024-01-05T00:00:00Z"))

@@ -1,0 +1,273 @@
+"""What a plan decides, on values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lamina.errors import BadTime, LaminaError, NotYetSupported, UnknownName
+from lamina.graph.kinds import Embedded, IncrementalUnmanaged, View
+from lamina.planning.inputs import Flags
+from lamina.planning.plan import make_plan
+from tests.kit.models import World, daily, instant, model, ranges
+
+
+def steps(plan):
+    return {step.node: step for step in plan.steps}
+
+
+def build(world, now, **options):
+    plan = make_plan(world.inputs(now, **options))
+    world.carry_out(plan)
+    return plan
+
+
+def orders(**settings):
+    return model("shop.orders", ["raw.orders"], kind=daily(**settings.pop("kind", {})), start="2024-01-01", **settings)
+
+
+def test_a_first_build_covers_every_complete_day_since_start():
+    plan = make_plan(World(orders()).inputs("2024-01-05T12:00:00Z"))
+    step = steps(plan)["shop.orders"]
+    assert (step.action, step.reason) == ("build", "first_run")
+    assert step.intervals == ranges(("2024-01-01", "2024-01-05"))
+    assert len(step.batches) == 1
+
+
+def test_batch_size_cuts_the_range_into_portions():
+    plan = make_plan(World(orders(kind={"batch_size": 3})).inputs("2024-01-08"))
+    batches = steps(plan)["shop.orders"].batches
+    assert [batch.interval.to_pair()[0][:10] for batch in batches] == ["2024-01-01", "2024-01-04", "2024-01-07"]
+
+
+def test_building_again_finds_nothing_to_do():
+    world = World(orders(), model("shop.totals", ["shop.orders"]), model("shop.v", ["shop.totals"], kind=View()))
+    build(world, "2024-01-05")
+    plan = make_plan(world.inputs("2024-01-05"))
+    assert not plan.has_work
+    assert {step.action for step in plan.steps} == {"skip"}
+
+
+def test_the_next_day_processes_only_the_new_interval():
+    world = World(orders(), model("shop.totals", ["shop.orders"]))
+    build(world, "2024-01-05")
+    plan = make_plan(world.inputs("2024-01-06T03:00:00Z", command="run"))
+    found = steps(plan)
+    assert found["shop.orders"].intervals == ranges(("2024-01-05", "2024-01-06"))
+    assert found["shop.orders"].reason == "missing_intervals"
+    assert (found["shop.totals"].action, found["shop.totals"].reason) == ("build", "upstream_changed")
+
+
+def test_a_gap_is_found_again():
+    world = World(orders())
+    build(world, "2024-01-10")
+    place, facts = next(iter(world.facts.items()))
+    world.facts[place] = replace(facts, covered=facts.covered.minus(ranges(("2024-01-03", "2024-01-05"))))
+    plan = make_plan(world.inputs("2024-01-10"))
+    assert steps(plan)["shop.orders"].intervals == ranges(("2024-01-03", "2024-01-05"))
+
+
+def test_lookback_reprocesses_units_before_a_newly_missing_one_only():
+    world = World(orders(kind={"lookback": 2}))
+    build(world, "2024-01-10")
+    assert not make_plan(world.inputs("2024-01-10")).has_work
+    plan = make_plan(world.inputs("2024-01-11"))
+    assert steps(plan)["shop.orders"].intervals == ranges(("2024-01-08", "2024-01-11"))
+
+
+def test_lookback_never_reaches_before_start():
+    plan = make_plan(World(orders(kind={"lookback": 5})).inputs("2024-01-03"))
+    assert steps(plan)["shop.orders"].intervals == ranges(("2024-01-01", "2024-01-03"))
+
+
+def test_an_edited_query_is_rebuilt_with_everything_below_it():
+    world = World(orders(), model("shop.totals", ["shop.orders"]), model("shop.other", ["raw.other"]))
+    build(world, "2024-01-05")
+    world.change(
+        orders(query="SELECT ds, x + 1 AS x FROM raw.orders"),
+        model("shop.totals", ["shop.orders"]),
+        model("shop.other", ["raw.other"]),
+    )
+    found = steps(make_plan(world.inputs("2024-01-05")))
+    assert (found["shop.orders"].reason, found["shop.orders"].change) == ("query_changed", "breaking")
+    assert (found["shop.totals"].reason, found["shop.totals"].cause) == ("upstream_changed", "shop.orders")
+    assert found["shop.other"].action == "skip"
+    assert found["shop.orders"].diff is not None
+
+
+def test_a_metadata_change_touches_no_data():
+    world = World(orders())
+    build(world, "2024-01-05")
+    world.change(orders(owner="me", cron="@hourly"))
+    step = steps(make_plan(world.inputs("2024-01-05")))["shop.orders"]
+    assert (step.action, step.change, step.batches) == ("metadata", "metadata", ())
+
+
+def test_a_new_environment_shares_everything_that_did_not_change():
+    world = World(orders(), model("shop.totals", ["shop.orders"]))
+    build(world, "2024-01-05")
+    plan = make_plan(world.inputs("2024-01-09", environment="dev"))
+    assert {step.action for step in plan.steps} == {"skip"}
+    assert plan.pointers == world.revisions["prod"].pointers
+
+
+def test_a_version_of_the_baseline_is_not_extended_through_another_environment():
+    world = World(orders())
+    build(world, "2024-01-05")
+    build(world, "2024-01-05", environment="dev")
+    step = steps(make_plan(world.inputs("2024-01-09", environment="dev", command="run")))["shop.orders"]
+    assert step.action == "skip"
+
+
+def test_a_changed_model_in_dev_is_built_as_far_as_the_baseline_reaches():
+    world = World(orders())
+    build(world, "2024-01-05")
+    world.change(orders(query="SELECT ds, 2 AS x FROM raw.orders"))
+    step = steps(make_plan(world.inputs("2024-01-09", environment="dev")))["shop.orders"]
+    assert step.intervals == ranges(("2024-01-01", "2024-01-05"))
+
+
+def test_what_dev_built_is_reused_in_prod():
+    world = World(orders())
+    build(world, "2024-01-05")
+    world.change(orders(query="SELECT ds, 2 AS x FROM raw.orders"))
+    build(world, "2024-01-05", environment="dev")
+    step = steps(make_plan(world.inputs("2024-01-05")))["shop.orders"]
+    assert (step.action, step.batches) == ("reuse", ())
+
+
+def test_a_child_waits_for_a_parent_that_its_cron_has_not_released():
+    hourly = model("shop.hourly", ["shop.orders"], kind=daily(), start="2024-01-01", cron="@hourly")
+    from lamina.timeline.grain import Grain
+
+    world = World(orders(), replace(hourly, grain=Grain.HOUR))
+    plan = make_plan(world.inputs("2024-01-03T05:30:00Z"))
+    step = steps(plan)["shop.hourly"]
+    assert step.intervals == ranges(("2024-01-01", "2024-01-03"))
+    assert [(waiting.name, waiting.interval.start) for waiting in step.waiting_for] == [
+        ("shop.orders", instant("2024-01-03"))
+    ]
+
+
+def test_waiting_can_be_switched_off():
+    from lamina.timeline.grain import Grain
+
+    hourly = model(
+        "shop.hourly", ["shop.orders"], kind=daily(), start="2024-01-01", wait_for_parents=False, grain=Grain.HOUR
+    )
+    plan = make_plan(World(orders(), hourly).inputs("2024-01-03T05:30:00Z"))
+    assert steps(plan)["shop.hourly"].intervals == ranges(("2024-01-01", "2024-01-03T05:00:00Z"))
+
+
+def test_a_start_in_the_future_waits_and_so_do_its_readers():
+    world = World(
+        model("shop.later", ["raw.x"], kind=daily(), start="2030-01-01"), model("shop.totals", ["shop.later"])
+    )
+    plan = make_plan(world.inputs("2024-01-05"))
+    found = steps(plan)
+    assert (found["shop.later"].action, found["shop.totals"].action) == ("wait", "wait")
+    assert "2030-01-01" in found["shop.later"].explanation
+    assert plan.pointers == {}
+    assert plan.final_status == "active"
+
+
+def test_selecting_a_model_below_a_stale_one_is_blocked_with_its_name():
+    world = World(orders(), model("shop.totals", ["shop.orders"]))
+    plan = make_plan(world.inputs("2024-01-05", flags=Flags(select=("totals",))))
+    step = steps(plan)["shop.totals"]
+    assert step.action == "blocked"
+    assert "`shop.orders`" in step.explanation
+
+
+def test_stale_upstreams_can_be_included():
+    world = World(orders(), model("shop.totals", ["shop.orders"]), model("shop.other"))
+    flags = Flags(select=("totals",), include_stale_upstreams=True)
+    plan = make_plan(world.inputs("2024-01-05", flags=flags))
+    found = steps(plan)
+    assert (found["shop.orders"].action, found["shop.totals"].action) == ("build", "build")
+    assert found["shop.other"].action == "skip"
+    assert plan.final_status == "active"
+
+
+def test_a_model_that_left_the_project_is_removed():
+    world = World(orders(), model("shop.totals", ["shop.orders"]))
+    build(world, "2024-01-05")
+    world.change(orders())
+    plan = make_plan(world.inputs("2024-01-05"))
+    assert steps(plan)["shop.totals"].action == "remove"
+    assert "shop.totals" not in plan.pointers
+
+
+def test_restating_reprocesses_the_range_and_what_lies_below():
+    world = World(orders(), model("shop.daily", ["shop.orders"], kind=daily()), model("shop.totals", ["shop.daily"]))
+    build(world, "2024-01-10")
+    flags = Flags(restate=("shop.orders",), start="2024-01-03", end="2024-01-04")
+    found = steps(make_plan(world.inputs("2024-01-10", flags=flags)))
+    assert found["shop.orders"].intervals == ranges(("2024-01-03", "2024-01-05"))
+    assert found["shop.orders"].reason == "restated"
+    assert found["shop.daily"].reason == "upstream_rewritten"
+    assert found["shop.daily"].intervals == ranges(("2024-01-03", "2024-01-10"))
+    assert found["shop.totals"].action == "build"
+
+
+def test_force_computes_everything_again():
+    world = World(orders(), model("shop.totals", ["shop.orders"]))
+    build(world, "2024-01-05")
+    found = steps(make_plan(world.inputs("2024-01-05", flags=Flags(force=True))))
+    assert {step.reason for step in found.values()} == {"forced"}
+    assert found["shop.orders"].intervals == ranges(("2024-01-01", "2024-01-05"))
+
+
+def test_run_refreshes_a_full_model_over_an_unknown_source_once_per_tick():
+    world = World(model("shop.full", ["raw.x"]))
+    build(world, "2024-01-05T10:00:00Z")
+    assert not make_plan(world.inputs("2024-01-05T11:00:00Z", command="run")).has_work
+    plan = make_plan(world.inputs("2024-01-06T01:00:00Z", command="run"))
+    assert steps(plan)["shop.full"].reason == "source_changed"
+    assert not make_plan(world.inputs("2024-01-06T01:00:00Z", command="build")).has_work
+
+
+def test_an_embedded_model_has_no_table_but_reaches_its_readers():
+    world = World(model("shop.e", ["raw.x"], kind=Embedded()), model("shop.t", ["shop.e"]))
+    plan = build(world, "2024-01-05")
+    assert steps(plan)["shop.e"].physical is None
+    world.change(
+        model("shop.e", ["raw.x"], kind=Embedded(), query="SELECT 1 AS x FROM raw.x"), model("shop.t", ["shop.e"])
+    )
+    found = steps(make_plan(world.inputs("2024-01-05")))
+    assert found["shop.e"].action == "metadata"
+    assert found["shop.t"].reason == "upstream_changed"
+
+
+def test_kinds_that_cannot_be_built_yet_are_all_named():
+    world = World(
+        model("shop.a", kind=IncrementalUnmanaged()), model("shop.b", table_format="iceberg"), model("shop.c")
+    )
+    with pytest.raises(LaminaError) as caught:
+        make_plan(world.inputs("2024-01-05"))
+    assert {problem.node for problem in caught.value.problems} == {"shop.a", "shop.b"}
+    assert {type(problem) for problem in caught.value.problems} == {NotYetSupported}
+
+
+def test_an_unknown_selector_comes_with_the_nearest_name():
+    with pytest.raises(UnknownName) as caught:
+        make_plan(World(orders()).inputs("2024-01-05", flags=Flags(select=("shop.order",))))
+    assert "shop.orders" in (caught.value.hint or "")
+
+
+def test_an_unreadable_start_is_an_error():
+    with pytest.raises(BadTime):
+        make_plan(World(orders()).inputs("2024-01-05", flags=Flags(start="someday")))
+
+
+def test_planning_after_applying_gives_no_steps_whatever_the_cron():
+    for cron in ("@hourly", "@daily", "@weekly", "0 6 * * *", "@monthly"):
+        from lamina.planning.missing import schedule_of
+
+        first = orders(cron=cron)
+        first = replace(first, grain=schedule_of(first).grain())
+        world = World(first, model("shop.totals", ["shop.orders"], cron=cron))
+        build(world, "2024-03-05T07:15:00Z")
+        assert not make_plan(world.inputs("2024-03-05T07:15:00Z")).has_work
+        assert not make_plan(world.inputs("2024-03-05T07:15:00Z", command="run")).has_work

@@ -1,0 +1,178 @@
+"""`lamina.yaml` as text; no files."""
+
+from __future__ import annotations
+
+import pytest
+
+from lamina.errors import (
+    BadConfigValue,
+    ConfigError,
+    LaminaError,
+    MissingEnvironmentVariable,
+    UnknownConfigKey,
+    UnknownName,
+)
+from lamina.project.config import read_config
+from lamina.project.secrets import Secret, redact_url
+
+
+def problems_of(content: str, **arguments: object) -> list[LaminaError]:
+    with pytest.raises(LaminaError) as caught:
+        read_config(content, **arguments)  # type: ignore[arg-type]
+    return list(caught.value.problems)
+
+
+def test_a_name_is_enough():
+    config = read_config("name: shop\n")
+    settings = config.settings()
+    assert (settings.name, settings.mode, settings.target, settings.schema) == ("shop", "virtual", "prod", "shop")
+    assert settings.unsuffixed_environment == "prod"
+    assert config.target.spark.master == "local[*]"
+    assert config.target.state.reveal() == "sqlite:///.lamina/state.db"
+
+
+def test_everything_the_design_shows_can_be_written():
+    config = read_config(
+        """
+name: shop
+mode: virtual
+spark: {master: "local[2]", config: {spark.sql.shuffle.partitions: 4}}
+state: sqlite:///.lamina/state.db
+defaults: {start: 2024-01-01, cron: "@daily", table_format: parquet}
+targets: {dev: {schema: dev, reuse_from: prod}, prod: {schema: prod}}
+variables: {region: eu, Factor: 2}
+"""
+    )
+    assert config.target.name == "dev"
+    assert config.target.reuse_from == "prod"
+    assert config.settings().default_start == "2024-01-01"
+    assert config.variables == {"region": "eu", "factor": 2}
+    assert config.target.spark.revealed_config() == {"spark.sql.shuffle.partitions": 4}
+
+
+def test_the_target_can_be_chosen():
+    content = "name: shop\ntargets: {dev: {schema: a}, prod: {schema: b}}\ndefault_target: prod\n"
+    assert read_config(content).target.schema == "b"
+    assert read_config(content, target="dev").target.schema == "a"
+    with pytest.raises(UnknownName, match="no target `prd`") as caught:
+        read_config(content, target="prd")
+    assert caught.value.hint == "did you mean `prod`?"
+
+
+def test_an_unknown_key_comes_with_its_place_and_the_nearest_key():
+    (problem,) = problems_of("name: shop\nspark:\n  mastr: local\n")
+    assert isinstance(problem, UnknownConfigKey)
+    assert problem.hint == "did you mean `master`?"
+    assert (problem.location.file, problem.location.line, problem.location.column) == ("lamina.yaml", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("name: shop\nmode: sideways\n", 2),
+        ("name: shop\nconcurrency: many\n", 2),
+        ("name: shop\nconcurrency: 0\n", 2),
+        ("name: shop\nstrict_sources: perhaps\n", 2),
+        ("name: shop\nspark: [1]\n", 2),
+        ("name: [shop]\n", 1),
+        ("name: 'my shop'\n", 1),
+        ("name: shöp\n", 1),
+        ("name: 'x; DROP TABLE y'\n", 1),
+        ("mode: virtual\n", 1),
+        ("name: shop\nstate: mysql://x\n", 2),
+        ("name: shop\nspark: {master: local, remote: 'sc://x'}\n", 2),
+        ("name: shop\nspark: {remote: 'http://x'}\n", 2),
+        ("name: shop\ntargets: {lamina: {schema: x}}\n", 2),
+        ("name: shop\nunsuffixed_environment: lamina\n", 2),
+        ("name: shop\ndefault_target: dev\n", 2),
+        ("name: shop\ntargets:\n  dev: {schema: x, reuse_from: prd}\n  prod: {schema: y}\n", 3),
+        ("name: shop\nreplay_on_change: backwards\n", 2),
+        ("name: shop\nvariables: {'a-b': 1}\n", 2),
+        ("name: shop\nvariables: {a: 1, A: 1}\n", 2),
+        ("name: shop\ndefaults: {on_additive_change: maybe}\n", 2),
+    ],
+)
+def test_a_wrong_value_is_refused_where_it_stands(content: str, line: int):
+    (problem,) = problems_of(content)
+    assert type(problem) is BadConfigValue
+    assert problem.location is not None
+    assert (problem.location.file, problem.location.line) == ("lamina.yaml", line)
+
+
+@pytest.mark.parametrize("content", ["", "# nothing\n", "- a\n", "name: [\n", "name: a\nname: b\n", "a: &x [*x]\n"])
+def test_what_is_no_mapping_is_refused(content: str):
+    (problem,) = problems_of(content)
+    assert type(problem) is ConfigError
+
+
+def test_all_problems_come_together():
+    found = problems_of("name: shop\nmoode: x\nconcurrency: many\nstate: ${ENV:NOWHERE}\n")
+    assert [type(problem) for problem in found] == [MissingEnvironmentVariable, BadConfigValue, UnknownConfigKey]
+    assert [problem.location.line for problem in found if problem.location] == [4, 3, 2]
+
+
+def test_targets_that_keep_models_in_one_place_are_refused():
+    (problem,) = problems_of("name: shop\ntargets:\n  dev: {schema: a}\n  prod: {schema: A}\n")
+    assert type(problem) is BadConfigValue
+    assert "`dev` and `prod`" in problem.message
+    assert problem.location is not None
+    assert problem.location.line == 4
+
+
+def test_targets_of_two_warehouses_may_share_names():
+    config = read_config("name: shop\ntargets: {dev: {}, prod: {spark: {remote: 'sc://prod:15002'}}}\n")
+    assert config.targets["prod"].spark.master is None
+
+
+def test_the_environment_is_interpolated():
+    config = read_config("name: shop\nstate: postgresql://ann:${ENV:PW}@db/x\n", environ={"PW": "s3cret"})
+    assert config.target.state.reveal() == "postgresql://ann:s3cret@db/x"
+    (problem,) = problems_of("name: shop\nvariables:\n  a: ${ENV:PW}\n")
+    assert isinstance(problem, MissingEnvironmentVariable)
+    assert problem.location is not None
+    assert problem.location.line == 3
+
+
+def test_environment_variables_override_any_key():
+    environ = {
+        "LAMINA__SPARK__MASTER": "local[3]",
+        "LAMINA__CONCURRENCY": "9",
+        "LAMINA__VARIABLES__REGION": "us",
+        "LAMINA__DEFAULTS__CRON": "@hourly",
+        "LAMINA__TARGETS__DEV__SCHEMA": "elsewhere",
+    }
+    content = "name: shop\ntargets: {Dev: {schema: dev}}\nvariables: {Region: eu}\n"
+    config = read_config(content, environ=environ)
+    assert config.target.spark.master == "local[3]"
+    assert config.concurrency == 9
+    assert config.variables == {"region": "us"}
+    assert config.defaults == {"cron": "@hourly"}
+    assert config.target.schema == "elsewhere"
+    assert read_config(content, environ=environ, overrides={"concurrency": 2}).concurrency == 2
+
+
+def test_a_wrong_override_names_its_variable():
+    (problem,) = problems_of("name: shop\n", environ={"LAMINA__CONCURENCY": "2"})
+    assert isinstance(problem, UnknownConfigKey)
+    assert "`LAMINA__CONCURENCY`" in problem.message
+    assert problem.hint == "did you mean `concurrency`?"
+    assert problem.location is None
+
+
+def test_secrets_are_not_shown():
+    content = """
+name: shop
+state: postgresql://ann:hunter2@db/x
+spark: {config: {spark.hadoop.fs.s3a.secret.key: hunter2, spark.ui.enabled: false}}
+"""
+    config = read_config(content)
+    assert "hunter2" not in repr(config)
+    assert str(config.target.state) == "postgresql://ann:***@db/x"
+    assert config.target.spark.revealed_config()["spark.hadoop.fs.s3a.secret.key"] == "hunter2"
+    assert repr(Secret("abc")) == "Secret('***')"
+    assert redact_url("a://b?token=x") == "a://b?token=***"
+
+
+def test_a_wrong_secret_is_not_shown_in_the_message():
+    (problem,) = problems_of("name: shop\nspark: {config: {my.password: [hunter2]}}\n")
+    assert "hunter2" not in str(problem)
