@@ -14,7 +14,7 @@ from lamina.app.records import LoadRequest, Owner
 from lamina.app.rendering import no_macros
 from lamina.app.requests import PlanRequest
 from lamina.planning.inputs import Flags
-from lamina.state.memory import MemoryStateStore
+from lamina.state.memory import MemoryStateStore, _copied
 from lamina.timeline.interval import MICROS_PER_SECOND
 from tests.kit.engine import FakeCatalog, FakeEngine, from_inputs, logical
 from tests.kit.models import daily, instant, model
@@ -159,9 +159,7 @@ class Process:
 
 def _request(command: str, now: str, environment: str | None, options: dict[str, Any]) -> PlanRequest:
     beyond = {name: options.pop(name) for name in ("concurrency", "is_fail_fast") if name in options}
-    return PlanRequest(
-        command=command, now=instant(now), environment=environment, flags=Flags(**options), **beyond
-    )
+    return PlanRequest(command=command, now=instant(now), environment=environment, flags=Flags(**options), **beyond)
 
 
 class Place:
@@ -174,6 +172,18 @@ class Place:
         self.clock = ManualClock()
         self.numbers = count(1)
         self.watch: Callable[[], None] = lambda: None
+
+    def twin(self) -> Place:
+        """Another place that looks exactly like this one and goes its own way from here."""
+        other = Place(*self.project.models)
+        other.project.seeds = dict(self.project.seeds)
+        other.store.store_id = self.store.store_id
+        other.store._contents = _copied(self.store._contents)
+        other.store._next_attempt = self.store._next_attempt
+        other.catalog = self.catalog.twin()
+        other.clock = ManualClock(self.clock.now().isoformat())
+        other.numbers = count(next(self.numbers))
+        return other
 
     def process(
         self,
@@ -223,6 +233,34 @@ class Place:
         """Versions by node."""
         found = self.store.load(LoadRequest(environments=(environment,))).revisions[environment].pointers
         return {str(name): str(pointer.version) for name, pointer in found.items()}
+
+
+class Running:
+    """A command in a thread of its own."""
+
+    def __init__(self, command: Callable[[], Report]) -> None:
+        self.report: Report | None = None
+        self.error: BaseException | None = None
+
+        def work() -> None:
+            try:
+                self.report = command()
+            except BaseException as error:  # noqa: BLE001  # whatever it is, the test looks at it
+                self.error = error
+
+        self._thread = threading.Thread(target=work)
+        self._thread.start()
+
+    def end(self) -> Running:
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the command does not end"
+        return self
+
+
+def sleeping(place: Place, point: str, occurrence: int = 1, **options: Any) -> tuple[Process, Sleep]:
+    """A process that stops at a kill point until it is woken."""
+    sleep = Sleep()
+    return place.process({(point, occurrence): sleep}, **options), sleep
 
 
 # --- a small shop -----------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """An engine without Spark: a catalog in memory, and one engine per process that works on it.
 
-Rows are pairs of a unit (ISO text of its start) and a value. What a query gives is asked of a `Compute`; everything else
-follows the contract of the port: folders are written once, statements are atomic, and a reader goes from a view over its
-generation to the folders, or the test fails.
+Rows are pairs of a unit (ISO text of its start) and a value. What a query gives is asked of a `Compute`; everything
+else follows the contract of the port: folders are written once, statements are atomic, and a reader goes from a view
+over its generation to the folders, or the test fails.
 """
 
 from __future__ import annotations
@@ -96,6 +96,14 @@ class FakeCatalog:
         self.statements: list[tuple[str, str]] = []
         self.in_flight: list[Callable[[], None]] = []
         self.lock = threading.RLock()
+
+    def twin(self) -> FakeCatalog:
+        """A copy that goes its own way from here."""
+        other = FakeCatalog(self.sources)
+        other.folders = dict(self.folders)
+        other.tables = {name: dict(partitions) for name, partitions in self.tables.items()}
+        other.versions, other.environments = dict(self.versions), dict(self.environments)
+        return other
 
     # --- what readers see ---
     def rows(self, logical: str) -> tuple[Row, ...]:

@@ -70,7 +70,7 @@ def test_a_failing_query_leaves_the_old_rows(table: Table) -> None:
         table.write("SELECT\n  CAST(id AS int) / (id - 5) AS id\nFROM range(10)")
     assert "DIVIDE_BY_ZERO" in caught.value.message
     assert "line 2 of the SQL sent" in caught.value.message
-    assert caught.value.node == f"{table.schema}.t"
+    assert caught.value.node == f"{table.schema}.{table.name}"
     assert str(caught.value.location) == "models/t.sql:1"
     assert "at org.apache" not in str(caught.value)
     assert table.rows() == [(1,)]
@@ -334,7 +334,7 @@ def test_odd_partition_values_are_kept_when_an_interval_is_replaced(table: Table
     rows = "(1, 'a\\\\b', DATE'2024-01-01'), (2, 'it\\'s \"x\"', DATE'2024-01-01'), (3, NULL, DATE'2024-01-01')"
     table.write(f"SELECT * FROM VALUES {rows} v(id, g, ds)", THREE_DAYS)
     table.write(f"SELECT id + 10 AS id, g, DATE'2024-01-02' AS ds FROM VALUES {rows} v(id, g, ds)", DAY)
-    assert sorted(table.rows("id")) == [(1,), (11,), (12,), (13,), (2,), (3,)]
+    assert sorted(row[0] for row in table.rows("id")) == [1, 2, 3, 11, 12, 13]
 
 
 def test_an_empty_text_cannot_be_partitioned_by(table: Table) -> None:
@@ -528,7 +528,7 @@ def test_hundreds_of_partitions_are_added_at_once(table: Table) -> None:
     table = replace(table, partitioned_by=("g",), time_column=TimeColumn(name="ds"))
     table.write("SELECT 1 AS id, -1 AS g, DATE'2024-01-01' AS ds", ("2024-01-01", "2024-01-02"))
     assert table.head is not None
-    request = table.request("SELECT id, CAST(id AS int) AS g, DATE'2024-01-02' AS ds FROM range(120)", DAY)
+    request = table.request("SELECT id, CAST(id AS int) AS g, DATE'2024-01-02' AS ds FROM range(105)", DAY)
     written = table.engine.write(replace(request, columns=None))
     blocked = dict(list(written.folders.items())[100:101])
     adding = AddPartitions(
@@ -542,33 +542,36 @@ def test_hundreds_of_partitions_are_added_at_once(table: Table) -> None:
     partitions = f"SHOW PARTITIONS {table.head.generation}"
     assert len(table.engine.query(partitions, limit=None).rows) == 2
     table.engine.publish(replace(adding, partitions=written.folders))
-    assert len(table.engine.query(partitions, limit=None).rows) == 121
+    assert len(table.engine.query(partitions, limit=None).rows) == 106
 
 
 def test_versions_without_a_view_show_nothing(engine: SparkEngine, table: Table) -> None:
-    missing = PhysicalName(f"{table.schema}__lamina.missing__v_0")
+    missing = PhysicalName("no_such_schema__lamina.missing__v_0")
     assert engine.published([missing]) == {missing: None}
     table.write("SELECT 1 AS id")
     assert table.head is not None
     assert engine.published([table.physical, missing]) == {table.physical: table.head.generation, missing: None}
 
 
-def test_a_view_shows_its_query_with_comments(engine: SparkEngine, schema: str) -> None:
-    name = PhysicalName(f"{schema}__lamina.v__v_1")
-    shape = TableShape(columns=(Column(name="id", type="bigint", comment="the key"),))
-    for top in (3, 2):
-        engine.publish(
-            SetView(
-                physical=name,
-                generation=f"{name}__g_{top}",
-                sql=f"SELECT id FROM range({top}) -- a comment",
-                shape=shape,
-                description="what's in it",
-            )
-        )
-    assert engine.query(f"SELECT * FROM {name}", limit=None).rows == ((0,), (1,))
+def test_a_view_shows_its_query_with_comments(engine: SparkEngine, table: Table) -> None:
+    name = table.physical
+    view = SetView(
+        physical=name,
+        generation=f"{name}__g_1",
+        sql="SELECT id FROM range(3) -- a comment",
+        shape=TableShape(columns=(Column(name="id", type="bigint", comment="the key"),)),
+        description="what's in it",
+    )
+    for publish in (view, replace(view, generation=f"{name}__g_2"), replace(view, generation=f"{name}__g_2")):
+        engine.publish(publish)
     assert engine.published([name]) == {name: f"{name}__g_2"}
     assert engine.query(f"DESCRIBE {name}", limit=None).rows == (("id", "bigint", "the key"),)
+    engine.publish(replace(view, generation=f"{name}__g_3", sql="SELECT id FROM range(2)"))
+    assert engine.query(f"SELECT * FROM {name}", limit=None).rows == ((0,), (1,))
+    assert engine.published([name]) == {name: f"{name}__g_3"}
+    # A statement of a process that slept since the first publish is noticed.
+    engine.publish(view)
+    assert engine.published([name])[name] in {f"{name}__g_1", f"{name}__g_2"}
 
 
 def test_readers_never_fail_while_others_publish(table: Table) -> None:
@@ -605,7 +608,7 @@ def test_environment_views_follow_and_identical_ones_are_left_alone(table: Table
     engine = table.engine
     table.comments = {"id": "the key"}
     table.write("SELECT 1 AS id")
-    logical = LogicalName(f"{table.schema}__dev.t")
+    logical = LogicalName(f"{table.schema}__dev.{table.name}")
     view = ShowView(logical=logical, physical=table.physical, comment="it's mine", properties={"a": 1, "b": "x, y"})
     assert engine.show([view]) == 1
     assert engine.show([view]) == 0
@@ -619,7 +622,7 @@ def test_environment_views_follow_and_identical_ones_are_left_alone(table: Table
 
 def test_an_environment_view_is_made_again_when_columns_change(table: Table) -> None:
     table.write("SELECT 1 AS id, 2 AS old")
-    view = ShowView(logical=LogicalName(f"{table.schema}.t"), physical=table.physical)
+    view = ShowView(logical=LogicalName(f"{table.schema}.{table.name}"), physical=table.physical)
     table.engine.show([view])
     table.write("SELECT 1 AS id, 'x' AS new")
     assert table.engine.show([view]) == 1
@@ -628,7 +631,7 @@ def test_an_environment_view_is_made_again_when_columns_change(table: Table) -> 
 
 def test_a_view_of_an_environment_goes_away(table: Table) -> None:
     table.write("SELECT 1 AS id")
-    logical = LogicalName(f"{table.schema}__dev.t")
+    logical = LogicalName(f"{table.schema}__dev.{table.name}")
     table.engine.show([ShowView(logical=logical, physical=table.physical)])
     assert table.engine.show([HideView(logical=logical)]) == 1
     assert table.engine.show([HideView(logical=logical)]) == 0
@@ -641,7 +644,7 @@ def test_what_strangers_made_is_never_touched(table: Table) -> None:
         SqlQuery(
             sql="SELECT 1 AS id",
             pre_statements=(
-                f"CREATE SCHEMA {table.schema}",
+                f"CREATE SCHEMA IF NOT EXISTS {table.schema}",
                 f"CREATE TABLE {table.schema}.theirs USING parquet AS SELECT 5 AS id",
                 f"CREATE VIEW {table.schema}.their_view AS SELECT 6 AS id",
             ),
@@ -692,7 +695,7 @@ def test_a_lazy_frame_can_be_had(engine: SparkEngine) -> None:
 
 
 # --- cancelling -------------------------------------------------------------------------------------------------------
-ENDLESS = "SELECT count(*) AS n FROM range(100000000) a, range(1000000) b WHERE (a.id * b.id) % 7 = 3"
+ENDLESS = "SELECT count(*) AS n FROM range(0, 1000000000000000, 1, 2) WHERE hash(id) = 3"
 
 
 def test_running_jobs_can_be_cancelled_and_work_goes_on_after(table: Table) -> None:
@@ -710,7 +713,7 @@ def test_running_jobs_can_be_cancelled_and_work_goes_on_after(table: Table) -> N
     ]
     for task in tasks:
         task.start()
-    time.sleep(3)
+    time.sleep(2)
     table.engine.cancel()
     for task in tasks:
         task.join(30)

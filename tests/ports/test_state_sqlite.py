@@ -223,7 +223,7 @@ store.close()
 
 
 @pytest.fixture
-def read_only(sqlite_place, tmp_path_factory):
+def read_only(sqlite_place):
     """The project's folder, which nobody but the owner of the machine may write to."""
 
     def lock() -> None:

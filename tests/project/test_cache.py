@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from types import MappingProxyType
 
 import pytest
-from tests.project.conftest import NOW
 
 from lamina.graph.kinds import IncrementalByTimeRange, TimeColumn
 from lamina.project import files as files_module
 from lamina.project.cache import pack, unpack
+from tests.project.conftest import NOW
 
 MODEL = "MODEL (name m{0}, kind FULL);\nSELECT id, {0} AS n FROM {1}\n"
 
@@ -103,7 +101,8 @@ def test_changed_surroundings_are_seen(project, parsed, change):
         {
             "lamina.yaml": "name: shop\nvariables: {v: 1}\n",
             "helpers.py": "ONE = '1'\n",
-            "macros/m.py": "from lamina import macro\nfrom helpers import ONE\n\n@macro()\ndef one(evaluator):\n    return ONE\n",
+            "macros/m.py": "from lamina import macro\nfrom helpers import ONE\n\n"
+            "@macro()\ndef one(evaluator):\n    return ONE\n",
             "models/a.sql": "MODEL (name a); SELECT @v AS x, @one() AS y",
         }
     )
@@ -117,7 +116,10 @@ def test_changed_surroundings_are_seen(project, parsed, change):
 
 def test_another_target_reads_no_file_again(project, parsed):
     folder = project(
-        {"lamina.yaml": "name: shop\ntargets: {dev: {schema: d}, prod: {schema: p}}\n", "models/a.sql": MODEL.format(1, "raw.t")}
+        {
+            "lamina.yaml": "name: shop\ntargets: {dev: {schema: d}, prod: {schema: p}}\n",
+            "models/a.sql": MODEL.format(1, "raw.t"),
+        }
     )
     assert list(folder.graph(target="dev").models) == ["d.m1"]
     assert list(folder.graph(target="prod").models) == ["p.m1"]
@@ -177,25 +179,18 @@ def execute(context, start, end, execution_time, **kwargs):
 """
 
 
-def test_an_unchanged_python_model_is_not_imported(project):
-    folder = project({"models/p.py": PYTHON_MODEL.format(imported="helper"), "helper.py": "value = 1\nprint('imported')\n"})
-    script = (
-        "import sys; from pathlib import Path; from lamina.project.files import FileProject;"
-        "from lamina.timeline.interval import Instant;"
-        "FileProject(Path(sys.argv[1])).graph(Instant(0))"
-    )
+def test_an_unchanged_python_model_is_not_imported(project, capsys):
+    helper = "value = {}\nprint('imported')\n"
+    folder = project({"models/p.py": PYTHON_MODEL.format(imported="helper"), "helper.py": helper.format(1)})
 
-    def load() -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(folder.root)], capture_output=True, text=True, check=True
-        )
-        assert done.stdout == ""
-        return done.stderr
+    def printed() -> str:
+        folder.graph()
+        return capsys.readouterr().err
 
-    assert load() == "imported\n"
-    assert load() == ""
-    folder.write({"helper.py": "value = 2\nprint('imported')\n"})
-    assert load() == "imported\n"
+    assert printed() == "imported\n"
+    assert printed() == ""
+    folder.write({"helper.py": helper.format(2)})
+    assert printed() == "imported\n"
 
 
 def test_a_module_that_appears_is_seen(project):

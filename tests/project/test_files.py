@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.project.conftest import NOW
 
 from lamina.errors import (
     BadConfigValue,
@@ -26,6 +25,7 @@ from lamina.errors import (
 )
 from lamina.graph.model import SeedBody
 from lamina.project.discover import discover, find_root
+from tests.project.conftest import NOW
 
 VIEW = "MODEL (name {}, kind VIEW);\nSELECT 1 AS x\n"
 
@@ -73,6 +73,8 @@ def test_the_root_is_the_nearest_folder_with_a_configuration(project, tmp_path):
     ("files", "expected", "file", "line"),
     [
         ({}, EmptyProject, "lamina.yaml", None),
+        ({"models/a.sql": "MODEL (name a, enabled false); SELECT 1 AS x"}, EmptyProject, "lamina.yaml", None),
+        ({"models/helper.py": "x = 1\n"}, EmptyProject, "lamina.yaml", None),
         ({"lamina.yaml": "name: shop\nmodde: x\n"}, UnknownConfigKey, "lamina.yaml", 2),
         ({"lamina.yaml": b"name: \xff\n"}, UnreadableFile, "lamina.yaml", 1),
         ({"models/a.sql": VIEW.format("s.x"), "models/b.sql": VIEW.format("s.X")}, DuplicateName, "models/b.sql", 1),
@@ -83,12 +85,17 @@ def test_the_root_is_the_nearest_folder_with_a_configuration(project, tmp_path):
             "models/a.sql",
             1,
         ),
-        ({"models/a.sql": "MODEL (\n  name a,\n  kind FULLL\n);\nSELECT 1 AS x"}, UnknownKind, "models/a.sql", 3),
-        ({"models/a.sql": "MODEL (\n  name a,\n  onwer b\n);\nSELECT 1 AS x"}, UnknownProperty, "models/a.sql", 3),
+        ({"models/a.sql": "MODEL (\n  name a,\n  kind FULLE\n);\nSELECT 1 AS x"}, UnknownKind, "models/a.sql", 3),
+        ({"models/a.sql": "MODEL (\n  name a,\n  owneri b\n);\nSELECT 1 AS x"}, UnknownProperty, "models/a.sql", 3),
         ({"models/a.sql": "MODEL (name a);\nSELECT\n  @strt_ds AS x"}, UnknownMacro, "models/a.sql", 3),
         ({"models/a.sql": "MODEL (name a);\nSELECT 1 FROM WHERE y"}, SyntaxProblem, "models/a.sql", 2),
         ({"models/a.sql": ""}, SyntaxProblem, "models/a.sql", 1),
-        ({"models/a.sql": "MODEL (name a);\nSELECT 1 AS x -- \xff".encode("latin-1")}, UnreadableFile, "models/a.sql", 2),
+        (
+            {"models/a.sql": "MODEL (name a);\nSELECT 1 AS x -- \xff".encode("latin-1")},
+            UnreadableFile,
+            "models/a.sql",
+            2,
+        ),
         ({"models/a b.sql": "MODEL (kind VIEW); SELECT 1 AS x"}, BadName, "models/a b.sql", 1),
         ({"models/a.sql": "MODEL (\n  name `a'b`.c\n); SELECT 1 AS x"}, BadName, "models/a.sql", 2),
         ({"models/a.sql": "MODEL (\n  name a.`ünï`\n); SELECT 1 AS x"}, BadName, "models/a.sql", 2),
@@ -119,7 +126,12 @@ def test_the_root_is_the_nearest_folder_with_a_configuration(project, tmp_path):
         ({"seeds/a.csv": ""}, BadSeed, "seeds/a.csv", 1),
         ({"seeds/a.csv": "x,,y\n"}, BadSeed, "seeds/a.csv", 1),
         ({"seeds/a.csv": "x,X\n"}, BadSeed, "seeds/a.csv", 1),
-        ({"lamina.yaml": "name: shop\ndefaults:\n  kind: [1]\n", "models/a.sql": VIEW.format("a")}, BadConfigValue, "lamina.yaml", 3),
+        (
+            {"lamina.yaml": "name: shop\ndefaults:\n  kind: [1]\n", "models/a.sql": VIEW.format("a")},
+            BadConfigValue,
+            "lamina.yaml",
+            3,
+        ),
     ],
 )
 def test_bad_input_is_one_error_with_its_place(project, files, expected, file, line):
@@ -132,11 +144,11 @@ def test_bad_input_is_one_error_with_its_place(project, files, expected, file, l
 def test_problems_of_all_files_come_together_and_in_order(project):
     folder = project(
         {
-            "models/a.sql": "MODEL (name a, onwer b);\nSELECT 1 AS x",
-            "models/b.sql": "MODEL (name b, kind FULLL);\nSELECT 1 AS x",
+            "models/a.sql": "MODEL (name a, owneri b);\nSELECT 1 AS x",
+            "models/b.sql": "MODEL (name b, kind FULLE);\nSELECT 1 AS x",
             "models/c.py": "from lamina import model\nraise ValueError('no')\n",
             "models/d.sql": VIEW.format("d"),
-            "sources/s.yml": "- name: a.b\n  colums: {}\n",
+            "sources/s.yml": "- name: a.b\n  columnz: {}\n",
             "seeds/e.csv": "",
         }
     )
@@ -211,7 +223,8 @@ def test_sources_are_read_in_all_their_forms(project):
     folder = project(
         {
             "models/a.sql": "MODEL (name a); SELECT * FROM raw.orders",
-            "external_models.yaml": "- name: raw.orders\n  description: from the till\n  columns: {id: INT, at: TIMESTAMP}\n",
+            "external_models.yaml": "- name: raw.orders\n  description: from the till\n"
+            "  columns: {id: INT, at: TIMESTAMP}\n",
             "sources/more.yml": """
 sources:
   - name: crm
@@ -264,7 +277,8 @@ def test_a_broken_macro_file_is_the_only_problem(project):
 def test_variables_and_defaults_of_the_configuration_are_used(project):
     folder = project(
         {
-            "lamina.yaml": "name: shop\nvariables: {region: eu}\ndefaults: {cron: '@hourly', kind: FULL, start: 2024-01-01}\n",
+            "lamina.yaml": "name: shop\nvariables: {region: eu}\n"
+            "defaults: {cron: '@hourly', kind: FULL, start: 2024-01-01}\n",
             "models/a.sql": "MODEL (name a); SELECT @region AS region",
         }
     )
@@ -286,7 +300,9 @@ def test_targets_that_give_models_the_same_names_are_refused(project):
     error = folder.problem()
     assert type(error) is BadConfigValue
     assert place(error) == ("lamina.yaml", 4)
-    folder.write({"lamina.yaml": "name: shop\ntargets:\n  dev: {schema: dev, schema_suffix: _dev}\n  prod: {schema: prod}\n"})
+    folder.write(
+        {"lamina.yaml": "name: shop\ntargets:\n  dev: {schema: dev, schema_suffix: _dev}\n  prod: {schema: prod}\n"}
+    )
     assert set(folder.graph(target="dev").models) == {"dev.a", "raw_dev.b"}
 
 

@@ -218,7 +218,7 @@ def test_the_line_may_be_in_another_module(project):
         ({"kind": "MANAGED"}, BadPythonModel),
         ({"columns": None}, BadPythonModel),
         ({"is_sql": True}, BadPythonModel),
-        ({"ownner": "x"}, UnknownProperty),
+        ({"owneri": "x"}, UnknownProperty),
         ({"pre_statements": ["SET x = 1"]}, UnknownProperty),
         ({"kind": {"name": "INCREMENTAL_BY_TIME_RANGE", "time_column": "ds"}}, DefinitionError),
     ],

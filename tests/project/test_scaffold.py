@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.project.conftest import NOW
 
 from lamina.errors import EmptyProject, UsageError
 from lamina.project.files import FileProject
 from lamina.project.scaffold import create_project
+from tests.project.conftest import NOW
 
 
 def test_the_shop_loads_without_warnings(tmp_path):

@@ -75,49 +75,46 @@ class Executor:
     def run(self) -> dict[NodeName, NodeResult]:
         """Run everything that can run; results of nodes with work only.
 
-        An interrupt cancels Spark's jobs, lets decided publishes finish and is raised again.
+        An interrupt cancels Spark's jobs, lets decided publishes finish and is raised again. It only ever reaches the
+        thread that waits here, so that it cannot tear the bookkeeping apart.
         """
-        running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]] = {}
-        with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="lamina-batch") as pool:
-            try:
-                while True:
-                    self._start_ready(pool, running)
-                    if not running:
-                        break
-                    done, _ = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        self._collect(future, *running.pop(future))
-            except BaseException as error:
-                self._is_stopping.set()
-                self._ports.keeper.give_up_waiting()
-                self._ports.engine.cancel()
-                self._drain(running)
-                self._close_nodes()
-                if isinstance(error, KeyboardInterrupt):
-                    self._fatal = error
-                else:
-                    raise
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._coordinate, args=(is_over,), name="lamina-executor")
+        try:
+            thread.start()
+            _wait_for(thread, is_over)
+        except BaseException:
+            self._stop()
+            _wait_for(thread, is_over)
+            raise
         if self._fatal is not None:
             raise self._fatal
         return self._results
 
-    @property
-    def results(self) -> dict[NodeName, NodeResult]:
-        """What is known so far, also after an interrupt."""
-        return self._results
+    def _coordinate(self, is_over: threading.Event) -> None:
+        try:
+            self._run_all()
+        except BaseException as error:  # noqa: BLE001  # raised again by the thread that waits
+            self._fatal = error
+        finally:
+            is_over.set()
 
-    def _drain(self, running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]]) -> None:
-        while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                self._collect(future, *running.pop(future))
+    def _run_all(self) -> None:
+        running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]] = {}
+        with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="lamina-batch") as pool:
+            while True:
+                self._start_ready(pool, running)
+                if not running:
+                    break
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._collect(future, *running.pop(future))
 
-    def _close_nodes(self) -> None:
-        for progress in self._progress.values():
-            if progress.step.node not in self._results:
-                if progress.error is None and progress.waiting:
-                    progress.skipped = _STOPPED
-                self._finish(progress)
+    def _stop(self) -> None:
+        """Begin nothing more, and end what can be ended."""
+        self._is_stopping.set()
+        self._ports.keeper.give_up_waiting()
+        self._ports.engine.cancel()
 
     def _start_ready(
         self, pool: ThreadPoolExecutor, running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]]
@@ -190,6 +187,8 @@ class Executor:
         writer = progress.writer
         if progress.is_same:
             return None
+        if self._is_stopping.is_set():
+            raise Cancelled(_STOPPED)
         total = len(step.batches)
         self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.interval))
         begun = self._ports.clock.elapsed()
@@ -276,3 +275,14 @@ class Executor:
             explanation=f"skipped: {why}" if why else None,
             is_same=progress.is_same,
         )
+
+
+def _wait_for(thread: threading.Thread, is_over: threading.Event) -> None:
+    """Wait until the thread's work is over, or the thread turns out never to have started.
+
+    In portions, because a wait without end cannot be interrupted everywhere; and not by `join`, which an interrupt may
+    leave with the thread taken for ended.
+    """
+    while not is_over.wait(1):
+        if thread.ident is None:
+            return

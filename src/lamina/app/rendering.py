@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,15 +33,24 @@ def no_macros(_modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., 
     return {}
 
 
+@lru_cache(maxsize=256)
+def _times(interval: Interval | None, execution: Instant, dialect: str) -> Mapping[str, str]:
+    """The time variables as SQL text; kept, because all models of a command ask for the same few."""
+    return time_literals(time_values(interval, execution), dialect)
+
+
 def table_text(name: str) -> str:
     """A dotted catalog name as quoted Spark SQL."""
     return quote(*name.split("."))
 
 
 def head_relation(head: Head) -> str:
-    """The published rows of a version, without columns that readers must not see."""
+    """The published rows of a version, its columns in their own order.
+
+    Spark moves partition columns to the end of a table, and hidden ones must not be seen at all.
+    """
     table = table_text(head.generation)
-    if not any(column.is_hidden for column in head.shape.partition_columns):
+    if not head.shape.partition_columns:
         return table
     columns = ", ".join(quote(column.name) for column in head.shape.columns)
     return f"(SELECT {columns} FROM {table})"
@@ -127,7 +137,7 @@ class Relations:
         return resolve_tables(text, "spark", tables)
 
     def _expanded(self, model: Model, text: SqlText, interval: Interval | None, execution: Instant) -> str:
-        times = time_literals(time_values(interval, execution), model.dialect)
+        times = _times(interval, execution, model.dialect)
         if not text.is_time_dependent:
             return substitute_times(text.expanded, model.dialect, times)
         macros = model.body.macros if isinstance(model.body, SqlBody) else None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.errors import BadName, BadPythonModel, BadSchedule, DefinitionError, LaminaError, SyntaxProblem
+from lamina.errors import BadName, BadPythonModel, DefinitionError, LaminaError, SyntaxProblem
 from lamina.graph.check_model import check_model
 from lamina.graph.dag import Notice
 from lamina.graph.draft import Draft, WrittenReference
@@ -18,54 +17,48 @@ from lamina.graph.kinds import (
     External,
     Full,
     IncrementalByPartition,
-    IncrementalByTimeRange,
     Managed,
     Seed,
     View,
 )
-from lamina.graph.model import AuditCall, Column, Model, SeedBody, SignalCall
+from lamina.graph.model import Column, Model, SeedBody, SignalCall
+from lamina.graph.model_properties import (
+    FURTHER,
+    read_audits,
+    read_depends_on,
+    read_further,
+    read_grains,
+    read_partitions,
+    read_replay,
+    read_run_despite_unchanged,
+    read_schedule,
+    read_settings,
+    read_time,
+)
 from lamina.graph.names import NodeName
-from lamina.graph.properties import Block, CallValue, setting_of
+from lamina.graph.properties import Block, setting_of
 from lamina.graph.read_body import macro_scope, read_sql_body
 from lamina.graph.read_kind import read_kind
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import LONGEST_SCHEMA_NAME, LONGEST_TABLE_NAME, check_catalog_name, make_table_name
-from lamina.sql.types import columns_in
-from lamina.sql.values import Items, KindValue, Text, Word, as_items, sql_of, text_of
-from lamina.timeline.cron import Schedule
-from lamina.timeline.grain import Grain
-from lamina.timeline.interval import Instant
-from lamina.timeline.parse import parse_duration, parse_time
+from lamina.sql.values import KindValue, Word, as_items, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from lamina.errors import Location
     from lamina.graph.draft import Surroundings
-    from lamina.graph.kinds import Kind, Setting
+    from lamina.graph.kinds import Kind
     from lamina.graph.model import Body, PythonBody, VariableValue
     from lamina.graph.read_body import ReadBody
     from lamina.sql.document import Document
     from lamina.sql.names import TableName
     from lamina.sql.query import QueryShape
-    from lamina.sql.values import Property, Value
+    from lamina.sql.values import Property
 
 _MAPS = ("physical_properties", "virtual_properties", "session_properties")
 _STATEMENTS = ("pre_statements", "post_statements", "on_virtual_update")
 _KIND_DEFAULTS = ("on_destructive_change", "on_additive_change", "batch_concurrency")
-_FURTHER = (
-    "project",
-    "references",
-    "grants",
-    "grants_target_layer",
-    "gateway",
-    "physical_version",
-    "optimize_query",
-    "formatting",
-    "ignored_rules",
-    "virtual_environment_mode",
-    "retention",
-)
 PROPERTIES = (
     "name",
     "kind",
@@ -102,11 +95,10 @@ PROPERTIES = (
     "run_despite_unchanged",
     "wait_for_parents",
     "follow_rewrites",
-    *_FURTHER,
+    *FURTHER,
 )
 """Every property of a MODEL header."""
 
-_REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
 _TABLE_FORMATS = ("parquet", "delta", "iceberg", "hive", "hudi")
 _AUDIT_PROPERTIES = ("name", "dialect", "defaults", "blocking", "skip", "standalone")
 
@@ -142,7 +134,7 @@ class ModelReader:
         name = self._name(stem)
         kind = self._kind(View())
         if isinstance(kind, External):
-            self._problem(
+            self._block.contradict(
                 "kind `EXTERNAL` belongs to tables that no model makes", "declare the table in `sources/`", "kind"
             )
         if isinstance(kind, Seed):
@@ -243,9 +235,6 @@ class ModelReader:
             expanded.append(self._defaults["enabled"])
         return Block.of("MODEL", (*expanded, *inherited), self._location, self._dialect, self._problems)
 
-    def _problem(self, message: str, hint: str, key: str) -> None:
-        self._problems.append(DefinitionError(message, hint=hint, location=self._block.place(key)))
-
     # --- name and kind ---
     def _name(self, stem: str) -> TableName | None:
         value = self._block.value("name")
@@ -277,7 +266,7 @@ class ModelReader:
         spelled = self._block.choice("materialized", ("view", "table"))
         value = self._block.value("kind")
         if spelled is not None and value is not None:
-            self._problem(
+            self._block.contradict(
                 "both `materialized` and `kind` are given", "keep `kind`: `materialized` is another spelling", "kind"
             )
         if spelled is not None:
@@ -300,7 +289,7 @@ class ModelReader:
         if wanted is None:
             return kind
         if isinstance(kind, Full | View | Embedded | Seed | External | Managed):
-            self._problem(
+            self._block.contradict(
                 f"`forward_only` has no meaning for kind `{kind.name}`",
                 "remove it, or choose an incremental kind",
                 "forward_only",
@@ -310,7 +299,7 @@ class ModelReader:
         if (inside is not None and kind.policy.forward_only != wanted) or (
             isinstance(kind, IncrementalByPartition) and not wanted
         ):
-            self._problem("`forward_only` contradicts the kind", "say it once", "forward_only")
+            self._block.contradict("`forward_only` contradicts the kind", "say it once", "forward_only")
             return kind
         return replace(kind, policy=replace(kind.policy, forward_only=wanted))
 
@@ -329,7 +318,7 @@ class ModelReader:
         self, name: TableName, kind: Kind, body: Body, sql: ReadBody | None, inline: Mapping[str, str]
     ) -> Draft | None:
         before = len(self._problems)
-        depends_on = self._depends_on()
+        depends_on = read_depends_on(self._block)
         model, descriptions = self._read_rest(name, kind, sql, inline, body)
         if model is None or len(self._problems) > before:
             return None
@@ -354,31 +343,31 @@ class ModelReader:
     ) -> tuple[Model | None, dict[str, str]]:
         """The model without its name resolved; read also when the body is wrong, so that all problems are found."""
         block = self._block
-        cron, cron_tz, grain, allow_partials = self._schedule()
+        cron, cron_tz, grain, allow_partials = read_schedule(block)
         descriptions = {column: text for column, (text, _) in block.descriptions("column_descriptions").items()}
         columns = self._columns(sql.shape if sql else None, descriptions, name)
         fields = {
             "description": block.text("description"),
             "owner": block.text("owner"),
             "tags": block.texts("tags"),
-            "start": self._time("start"),
-            "end": self._time("end"),
+            "start": read_time(block, "start"),
+            "end": read_time(block, "end"),
             "stamp": block.text("stamp"),
-            "audits": self._audits(inline),
+            "audits": read_audits(block, self._defaults, inline),
             "signals": tuple(SignalCall(name=call.name, arguments=call.arguments) for call in block.calls("signals")),
-            "grains": self._grains(),
-            "partitioned_by": self._partitioned_by(kind),
+            "grains": read_grains(block),
+            "partitioned_by": read_partitions(block, kind),
             "clustered_by": block.column_expressions("clustered_by"),
             "table_format": block.choice("table_format", _TABLE_FORMATS) or "parquet",
             "storage_format": block.text("storage_format"),
-            "physical_properties": self._settings("physical_properties", "table_properties"),
-            "virtual_properties": self._settings("virtual_properties"),
-            "session_properties": self._settings("session_properties"),
-            "replay_on_change": self._replay(),
-            "run_despite_unchanged": self._run_despite_unchanged(kind),
+            "physical_properties": read_settings(block, self._defaults, "physical_properties", "table_properties"),
+            "virtual_properties": read_settings(block, self._defaults, "virtual_properties"),
+            "session_properties": read_settings(block, self._defaults, "session_properties"),
+            "replay_on_change": read_replay(block),
+            "run_despite_unchanged": read_run_despite_unchanged(block, kind),
             "wait_for_parents": block.boolean("wait_for_parents") is not False,
             "follow_rewrites": block.boolean("follow_rewrites") is not False,
-            "further": MappingProxyType({**self._further(), **inline}),
+            "further": MappingProxyType({**read_further(block), **inline}),
         }
         if name is None or body is None:
             return None, descriptions
@@ -399,49 +388,6 @@ class ModelReader:
         )
         self._problems.extend(check_model(model, block, certain_columns(model, sql.shape if sql else None)))
         return model, descriptions
-
-    def _schedule(self) -> tuple[str, str, Grain, bool]:
-        block = self._block
-        cron = block.text("cron") or "@daily"
-        cron_tz = block.text("cron_tz") or "UTC"
-        allow_partials = block.boolean("allow_partials") or False
-        key = "cron"
-        try:
-            Schedule.parse(cron)
-            key = "cron_tz"
-            schedule_grain = Schedule.parse(cron, cron_tz).grain()
-        except LaminaError as error:
-            place = block.place(key if block.has(key) else "cron")
-            self._problems.append(BadSchedule(error.message, hint=error.hint, location=place))
-            return cron, cron_tz, Grain.DAY, allow_partials
-        unit = block.text("interval_unit")
-        if unit is None:
-            return cron, cron_tz, schedule_grain, allow_partials
-        try:
-            grain = Grain.from_name(unit)
-        except LaminaError as error:
-            self._problems.append(BadSchedule(error.message, hint=error.hint, location=block.place("interval_unit")))
-            return cron, cron_tz, schedule_grain, allow_partials
-        if grain.is_coarser_than(schedule_grain) and not allow_partials:
-            self._problems.append(
-                BadSchedule(
-                    f"`interval_unit` {grain.value} is longer than the time between two ticks of cron `{cron}`",
-                    hint=f"use `{schedule_grain.value}` or a shorter unit, or set `allow_partials true`",
-                    location=block.place("interval_unit"),
-                )
-            )
-        return cron, cron_tz, grain, allow_partials
-
-    def _time(self, key: str) -> str | None:
-        text = self._block.text(key)
-        if text is None:
-            return None
-        try:
-            parse_time(text, relative_to=Instant(0))
-        except LaminaError as error:
-            self._problems.append(BadSchedule(error.message, hint=error.hint, location=self._block.place(key)))
-            return None
-        return text
 
     def _columns(
         self, shape: QueryShape | None, descriptions: Mapping[str, str], name: TableName | None
@@ -484,22 +430,11 @@ class ModelReader:
             if name.lower() not in {known.lower() for known in names} and not is_scd:
                 near = get_close_matches(name, names, n=1)
                 listed = ", ".join(f"`{known}`" for known in names)
-                self._problem(
+                self._block.contradict(
                     f"`columns` declares `{name}`, which the query does not give",
                     f"did you mean `{near[0]}`?" if near else f"the query gives {listed}",
                     "columns",
                 )
-
-    def _audits(self, inline: Mapping[str, str]) -> tuple[AuditCall, ...]:
-        calls: list[CallValue] = []
-        if "audits" in self._defaults:
-            given = Block.of("defaults", (self._defaults["audits"],), self._location, self._dialect, self._problems)
-            calls.extend(given.calls("audits"))
-        calls.extend(self._block.calls("audits"))
-        found = [AuditCall(name=call.name, arguments=call.arguments) for call in calls]
-        listed = {call.name for call in found}
-        names = (key.removeprefix("audit ") for key in inline)
-        return (*found, *(AuditCall(name=name) for name in names if name not in listed))
 
     def _inline_audits(self, document: Document) -> dict[str, str]:
         """Audits written in the model's file, as text, by `audit <name>`."""
@@ -518,93 +453,6 @@ class ModelReader:
                 found[f"audit {name.lower()}"] = audit.query.text
         return found
 
-    def _grains(self) -> tuple[str, ...]:
-        block = self._block
-        if block.has("grain") and block.has("grains"):
-            self._problem("both `grain` and `grains` are given", "keep one of them", "grains")
-        single, several = block.value("grain"), block.value("grains")
-        if single is not None:
-            return (_grain_text(single),)
-        return tuple(_grain_text(item) for item in as_items(several)) if several is not None else ()
-
-    def _partitioned_by(self, kind: Kind) -> tuple[str, ...]:
-        given = self._block.column_expressions("partitioned_by")
-        if not isinstance(kind, IncrementalByTimeRange) or not kind.partition_by_time_column:
-            return given
-        time_column = kind.time_column.name.lower()
-        if not time_column or any(time_column in {c.lower() for c in columns_in(text)} for text in given):
-            return given
-        return (kind.time_column.name, *given)
-
-    def _settings(self, key: str, old_key: str | None = None) -> Mapping[str, Setting]:
-        if old_key is not None and self._block.has(key) and self._block.has(old_key):
-            self._problem(f"both `{key}` and `{old_key}` are given", f"keep `{key}`", old_key)
-        own = self._block.settings(key) or (self._block.settings(old_key) if old_key else {})
-        inherited: Mapping[str, Setting] = {}
-        if key in self._defaults:
-            block = Block.of("defaults", (self._defaults[key],), self._location, self._dialect, self._problems)
-            inherited = block.settings(key)
-        merged = {**inherited, **own}
-        return MappingProxyType({name: value for name, value in merged.items() if value is not None})
-
-    def _replay(self) -> str | None:
-        block = self._block
-        if block.has("replay_on_change") and block.has("query_change_backfill"):
-            self._problem(
-                "both `replay_on_change` and `query_change_backfill` are given",
-                "keep `replay_on_change`",
-                "query_change_backfill",
-            )
-        key = "replay_on_change" if block.has("replay_on_change") else "query_change_backfill"
-        text = block.text(key)
-        if text is None:
-            return None
-        if not _REPLAY.fullmatch(text.lower()):
-            block.refuse(key, "`forward`, `full` or `bounded-14d`")
-            return None
-        return text.lower()
-
-    def _run_despite_unchanged(self, kind: Kind) -> str | None:
-        text = self._block.text("run_despite_unchanged")
-        if text is None:
-            return None
-        if not isinstance(kind, Full):
-            self._problem(
-                f"`run_despite_unchanged` has no meaning for kind `{kind.name}`",
-                "only tables that are computed whole, of kind `FULL`, can have it",
-                "run_despite_unchanged",
-            )
-        if text.lower() == "always":
-            return "always"
-        try:
-            parse_duration(text)
-        except LaminaError:
-            self._block.refuse("run_despite_unchanged", "`always` or a duration such as `24h`")
-        return text.lower()
-
-    def _further(self) -> dict[str, str]:
-        self._block.choice("virtual_environment_mode", ("full", "dev_only"))
-        self._block.choice("grants_target_layer", ("all", "physical", "virtual"))
-        self._block.boolean("optimize_query")
-        self._block.boolean("formatting")
-        found: dict[str, str] = {}
-        for key in _FURTHER:
-            value = self._block.value(key)
-            if value is not None:
-                found[key] = text_of(value) or sql_of(value)
-        return found
-
-    def _depends_on(self) -> tuple[WrittenReference, ...]:
-        value = self._block.value("depends_on")
-        found: list[WrittenReference] = []
-        for item in as_items(value) if value is not None else ():
-            parts = item.parts if isinstance(item, Word) else tuple((text_of(item) or "").split("."))
-            if isinstance(item, Word | Text) and all(parts) and len(parts) <= 3:
-                found.append(WrittenReference(name=make_table_name(parts), location=item.location))
-            else:
-                self._block.refuse("depends_on", "the name of a model or a list of them", value=item)
-        return tuple(found)
-
 
 def certain_columns(model: Model, shape: QueryShape | None) -> tuple[Column, ...] | None:
     """The columns a model has for sure; None when some are unknown or have names that only Spark knows."""
@@ -612,11 +460,3 @@ def certain_columns(model: Model, shape: QueryShape | None) -> tuple[Column, ...
         return model.columns
     outputs = shape.output_columns
     return model.columns if outputs is not None and all(output.is_name_certain for output in outputs) else None
-
-
-def _grain_text(value: Value) -> str:
-    """A grain of one column by its name, of several as `(a, b)`."""
-    if isinstance(value, Items):
-        texts = [sql_of(item) for item in value.values]
-        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-    return sql_of(value)

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.errors import BadPropertyValue, LaminaError, UnknownProperty
+from lamina.errors import BadPropertyValue, DefinitionError, LaminaError, UnknownProperty
 from lamina.sql.types import check_expression, columns_in, header_expression, normalise_type
 from lamina.sql.values import (
     Boolean,
@@ -106,6 +106,10 @@ class Block:
                 f"`{key}` must be {expected}{shown}", hint=hint, location=wrong.location if wrong else self.place(key)
             )
         )
+
+    def contradict(self, message: str, hint: str, key: str) -> None:
+        """Record that what a property says cannot be."""
+        self.problems.append(DefinitionError(message, hint=hint, location=self.place(key)))
 
     def text(self, key: str) -> str | None:
         """Text, quoted or not."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     ReadAgain = Callable[[Draft, ColumnsOf], Draft]
 
 _SPARK_CATALOG = "spark_catalog"
+_PHYSICAL_ENDING = "__lamina"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +110,15 @@ class _Resolver:
         found: dict[NodeName, Draft] = {}
         for draft in drafts:
             name = self._naming.full_name(draft.name)
-            reason = check_catalog_name(name.split(".")[-2], longest=LONGEST_SCHEMA_NAME)
+            schema = name.split(".")[-2]
+            reason = check_catalog_name(schema, longest=LONGEST_SCHEMA_NAME)
+            if schema.endswith(_PHYSICAL_ENDING):
+                reason = f"schemas that end in `{_PHYSICAL_ENDING}` hold the versions of models"
             if reason is not None:
                 self._problems.append(
                     BadName(
                         f"the schema of `{name}` cannot be used: {reason}",
-                        hint="shorten the schema or the target's `schema_suffix`",
+                        hint="choose another schema, or another `schema_suffix` of the target",
                         location=draft.model.location,
                         node=name,
                     )

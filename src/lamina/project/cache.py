@@ -20,7 +20,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import lamina
 from lamina.project.discover import WORK_FOLDER, FileStamp
 from lamina.project.text_files import read_bytes
 
@@ -201,7 +200,7 @@ def combine(*parts: object) -> str:
 
 def code_key() -> str:
     """Changes with every release of Lamina or the parser, and with every edit of Lamina's own code."""
-    home = Path(lamina.__file__).parent
+    home = Path(__file__).parents[1]
     stamps = [
         (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns)
         for room in _ROOMS

@@ -243,7 +243,7 @@ class _Loader:
     # --- checks ---
     def _validate(self) -> ConfigFile | None:
         try:
-            return ConfigFile.model_validate(self._raw)
+            return ConfigFile.model_validate(_without_empty(self._raw))
         except ValidationError as error:
             seen: set[YamlPath] = set()
             for fault in error.errors(include_url=False, include_context=True):
@@ -458,6 +458,23 @@ def _target(name: str, section: TargetSection, file: ConfigFile) -> Target:
         reuse_from=section.reuse_from,
         reuse_hard_copy=section.reuse_hard_copy,
     )
+
+
+def _without_empty(raw: dict[str, Any]) -> dict[str, Any]:
+    """The file without sections and keys that have nothing behind them; in variables nothing is a value."""
+    found: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key == "targets" and isinstance(value, dict):
+            # A target may have nothing of its own.
+            found[key] = {
+                name: _without_empty(section) if isinstance(section, dict) else section or {}
+                for name, section in value.items()
+            }
+        elif isinstance(value, dict) and key != "variables":
+            found[key] = _without_empty(value)
+        elif value is not None:
+            found[key] = value
+    return found
 
 
 def _dotted(path: YamlPath) -> str:

@@ -155,11 +155,7 @@ class _Load:
         modelled = (*files.sql_models, *files.python_models, *files.seeds)
         self._file_count = len(modelled) + len(files.sources) + len(files.macros)
         if not modelled:
-            raise EmptyProject(
-                "the project has no models and no seeds",
-                hint="put a `.sql` file into `models/` or a CSV file into `seeds/`",
-                location=Location(file=CONFIG_FILE),
-            )
+            raise _empty("put a `.sql` file into `models/` or a CSV file into `seeds/`")
         self._surroundings_key = self._key_of_surroundings()
         graph_key = self._graph_key()
         if graph_key is not None and graph_key == self._remembered.graph_key:
@@ -251,8 +247,8 @@ class _Load:
             # What broken files would have defined is not the fault of those who use it.
             self._problems = [problem for problem in self._problems if not isinstance(problem, UnknownMacro)]
         raise_all(_in_order(self._problems))
-        if graph is None:
-            raise EmptyProject("the project has no models and no seeds", location=Location(file=CONFIG_FILE))
+        if graph is None or not graph.models:
+            raise _empty("the files in `models/` define none, or none that is enabled")
         return graph
 
     def _read_all(self, files: tuple[ProjectFile, ...], read: Callable[[ProjectFile], Any]) -> list[Any]:
@@ -427,6 +423,10 @@ class _Load:
         remembered.graph_key = (self._graph_key() or "") if graph is not None else ""
         remembered.graph = pack(graph) if remembered.graph_key else b""
         self._cache.save(remembered)
+
+
+def _empty(hint: str) -> EmptyProject:
+    return EmptyProject("the project has no models and no seeds", hint=hint, location=Location(file=CONFIG_FILE))
 
 
 def _in_order(problems: list[LaminaError]) -> list[LaminaError]:

@@ -71,7 +71,7 @@ def read_columns(content: bytes, path: str, settings: CsvSettings) -> tuple[str,
         ) from None
     try:
         reader = csv.reader(
-            io.StringIO(text),
+            io.StringIO(text, newline=None),
             delimiter=settings.delimiter,
             quotechar=settings.quotechar,
             doublequote=settings.doublequote,

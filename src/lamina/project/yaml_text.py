@@ -16,6 +16,8 @@ YamlPath: TypeAlias = "tuple[str | int, ...]"
 
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _DEEPEST = 50
+# Aliases of aliases can make a few lines as large as the memory.
+_MOST_VALUES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,9 @@ class _Reader:
 
     def read(self, node: yaml.Node, path: YamlPath) -> Any:
         self.values[path] = self._place(node)
-        if len(path) > _DEEPEST:
-            raise BadYaml(f"`{self._file}` is nested more than {_DEEPEST} levels deep", location=self._place(node))
+        if len(path) > _DEEPEST or len(self.values) > _MOST_VALUES:
+            limit = f"nested more than {_DEEPEST} levels deep" if len(path) > _DEEPEST else "too large"
+            raise BadYaml(f"`{self._file}` is {limit}", location=self._place(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lamina.errors import EngineError
+from lamina.errors import EngineError, StatementUnanswered, TransientFailure
 from lamina.spark.errors import condition_of, is_failure_of_spark, translate, translate_statement
-from lamina.spark.tables import partition_spec, table_name, text_literal
+from lamina.spark.tables import VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     from lamina.spark.session import Sessions
 
 _NAMES_PER_STATEMENT = 100
-_LINE = re.compile(r"^(Type|Location|Table Properties): (.*)$", re.MULTILINE)
+_LINE = re.compile(r"^(Type|Location|Table Properties|View Text): (.*)$", re.MULTILINE)
 _PROPERTY = re.compile(r"(?:^|, )(lamina\.\w+)=([^,\]]*)")
 _MISSING_SCHEMA = frozenset({"SCHEMA_NOT_FOUND", "NAMESPACE_NOT_FOUND"})
-_MISSING_PARTITION = frozenset({"PARTITIONS_NOT_FOUND", "PARTITION_NOT_FOUND", "NO_SUCH_PARTITION"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """A table or view as far as Lamina looks at it: its type and the properties that Lamina set."""
+    """A table or view as far as Lamina looks at it: its type, the properties that Lamina set, the marks in its text."""
 
     is_view: bool
     properties: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    marks: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def is_our_view(self) -> bool:
+        return self.is_view and VIEW_PROPERTY in self.properties
 
 
 class Catalog:
@@ -53,7 +57,29 @@ class Catalog:
         except Exception as error:
             if not is_failure_of_spark(error):
                 raise
-            raise translate_statement(error, doing) from error
+            translated = translate_statement(error, doing)
+            if isinstance(translated, StatementUnanswered):
+                self._sessions.forget_catalog()
+            raise translated from error
+
+    def set_view(self, name: str, query: str, creation: str, doing: str) -> None:
+        """Have a view show a query: in one atomic statement when it exists, and made when it does not.
+
+        Altering it is one change in the catalog. CREATE OR REPLACE VIEW drops the view first: readers in between fail.
+        """
+        try:
+            self.execute(alter_view(name, query), doing)
+        except EngineError as error:
+            if condition_behind(error) != "TABLE_OR_VIEW_NOT_FOUND":
+                raise
+        else:
+            return
+        try:
+            self.execute(creation, doing)
+        except EngineError as error:
+            if condition_behind(error) != "TABLE_OR_VIEW_ALREADY_EXISTS":
+                raise
+            self.execute(alter_view(name, query), doing)
 
     def read(self, statement: str, doing: str) -> list[Row]:
         """The rows of a statement that changes nothing."""
@@ -63,7 +89,10 @@ class Catalog:
         except Exception as error:
             if not is_failure_of_spark(error):
                 raise
-            raise translate(error, doing) from error
+            translated = translate(error, doing)
+            if isinstance(translated, TransientFailure):
+                self._sessions.forget_catalog()
+            raise translated from error
 
     def ensure_schema(self, schema: str) -> int:
         """Make the schema when it is missing; answers how many statements that took."""
@@ -113,35 +142,38 @@ class Catalog:
                 f"SHOW TABLE EXTENDED IN {table_name(schema)} LIKE {pattern}", f"looking into schema `{schema}`"
             )
         except EngineError as error:
-            if error.__cause__ is not None and condition_of(error.__cause__) in _MISSING_SCHEMA:
+            if condition_behind(error) in _MISSING_SCHEMA:
                 return {}
             raise
         return {f"{schema}.{row.tableName}": _entry(row.information) for row in rows if not row.isTemporary}
 
+    def partition_keys(self, table: str) -> frozenset[tuple[str, ...]]:
+        """The partitions of a table, each by the names of its folders without the columns."""
+        rows = self.read(f"SHOW PARTITIONS {table_name(table)}", f"listing the partitions of `{table}`")
+        return frozenset(tuple(step.split("=", 1)[1] for step in str(row[0]).split("/")) for row in rows)
+
     def partition_location(self, table: str, columns: Sequence[PartitionColumn], key: PartitionKey) -> str | None:
-        """The folder of a partition; None when there is no such partition."""
+        """The folder of a partition that exists."""
         schema, _, name = table.rpartition(".")
-        try:
-            rows = self.read(
-                f"SHOW TABLE EXTENDED IN {table_name(schema)} LIKE {text_literal(name)} {partition_spec(columns, key)}",
-                f"looking at a partition of `{table}`",
-            )
-        except EngineError as error:
-            if error.__cause__ is not None and condition_of(error.__cause__) in _MISSING_PARTITION:
-                return None
-            raise
-        return next((_lines(row.information).get("Location") for row in rows), None)
+        rows = self.read(
+            f"SHOW TABLE EXTENDED IN {table_name(schema)} LIKE {text_literal(name)} {partition_spec(columns, key)}",
+            f"looking at a partition of `{table}`",
+        )
+        return next((dict(_LINE.findall(row.information)).get("Location") for row in rows), None)
+
+
+def condition_behind(error: EngineError) -> str | None:
+    """Spark's condition for what became this error."""
+    return condition_of(error.__cause__) if error.__cause__ is not None else None
 
 
 def _entry(information: str) -> CatalogEntry:
-    lines = _lines(information)
-    listed = lines.get("Table Properties", "").removeprefix("[")
+    lines = _LINE.findall(information)
+    # Comments and the text of a view may hold any line; the type stands before them, the properties after them.
+    first, last = dict(reversed(lines)), dict(lines)
+    listed = last.get("Table Properties", "").removeprefix("[")
     return CatalogEntry(
-        is_view=lines.get("Type") == "VIEW",
+        is_view=first.get("Type") == "VIEW",
         properties=MappingProxyType(dict(_PROPERTY.findall(listed))),
+        marks=MappingProxyType(read_marks(last.get("View Text", ""))),
     )
-
-
-def _lines(information: str) -> dict[str, str]:
-    """The lines that matter; the last of each kind counts, because a comment in front could hold anything."""
-    return dict(_LINE.findall(information))

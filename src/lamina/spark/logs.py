@@ -47,18 +47,18 @@ def write_log4j_settings(folder: Path) -> Path:
 
 
 def quiet_python_loggers(folder: Path | None) -> None:
-    """Send what PySpark itself logs in this process to the same folder, or nowhere."""
-    # These two print every query that fails; they must be made by PySpark's own class, which takes further keywords.
-    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _QUERY_CONTEXT_LOGGERS]
-    loggers += [logging.getLogger(name) for name in _PYTHON_LOGGERS]
-    for logger in loggers:
-        for handler in logger.handlers[:]:
-            logger.removeHandler(handler)
-        logger.addHandler(_file_handler(folder) if folder else logging.NullHandler())
-        logger.propagate = False
+    """Send what PySpark itself logs in this process into the folder, or nowhere."""
+    for name in _QUERY_CONTEXT_LOGGERS:
+        # They repeat every exception that PySpark raises. They must be made by its own class, which takes more keywords.
+        _redirect(PySparkLogger.getLogger(name), logging.NullHandler())
+    for name in _PYTHON_LOGGERS:
+        handler = logging.FileHandler(folder / OUTPUT_LOG, encoding="utf-8", delay=True) if folder else None
+        _redirect(logging.getLogger(name), handler or logging.NullHandler())
 
 
-def _file_handler(folder: Path) -> logging.Handler:
-    handler = logging.FileHandler(folder / OUTPUT_LOG, encoding="utf-8", delay=True)
-    handler.setLevel(logging.WARNING)
-    return handler
+def _redirect(logger: logging.Logger, handler: logging.Handler) -> None:
+    for former in logger.handlers[:]:
+        logger.removeHandler(former)
+        former.close()
+    logger.addHandler(handler)
+    logger.propagate = False

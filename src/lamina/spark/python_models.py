@@ -160,7 +160,7 @@ def _raised(error: Exception, modules: RecordedModules, name: str) -> LaminaErro
     if isinstance(error, LaminaError):
         error.location = error.location or place
         return error
-    if is_failure_of_spark(error):
+    if is_failure_of_spark(error) and not isinstance(error, OSError):
         translated = translate(error, f"model `{name}`")
         translated.location = place
         return translated

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -76,6 +77,11 @@ class Sessions:
                 self._catalog = session
             return self._catalog
 
+    def forget_catalog(self) -> None:
+        """Make the next catalog statement use a new session, because this one did not answer."""
+        with self._starting:
+            self._catalog = None
+
     @contextmanager
     def task(self, label: str, settings: Mapping[str, Setting], *, may_change: bool = True) -> Iterator[SparkSession]:
         """A session for one task, with the task's own settings; `label` is seen on its jobs.
@@ -84,15 +90,18 @@ class Sessions:
         """
         is_clean = not settings and not may_change
         session = self._take(is_clean)
+        has_succeeded = False
         try:
             self._configure(session, settings)
-            tag = label.replace(",", ";")[:_TAG_LENGTH]
-            session.addTag(tag)
-            if not is_connect(session):
-                session.sparkContext.setJobDescription(label)
+            session.addTag(label.replace(",", ";")[:_TAG_LENGTH])
+            _describe_jobs(session, label)
             yield session
+            session.clearTags()
+            has_succeeded = True
         finally:
-            self._give_back(session, is_clean)
+            with suppress(Py4JError, OSError):
+                _describe_jobs(session, None)
+            self._give_back(session, is_clean and has_succeeded)
 
     def interrupt(self) -> None:
         """Stop every job of every task in progress, and waiting for the catalog."""
@@ -141,8 +150,6 @@ class Sessions:
             if self._root is None:
                 self._stop_waiting.clear()
                 self._root = self._connect() if self._settings.remote else self._launch()
-            elif self._root is self._handed_in:
-                quiet_python_loggers(None)
             return self._root
 
     def _launch(self) -> SparkSession:
@@ -182,9 +189,6 @@ class Sessions:
         return session
 
     def _give_back(self, session: SparkSession, is_clean: bool) -> None:
-        session.clearTags()
-        if not is_connect(session):
-            session.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # removes it
         with self._guard:
             _, began = self._busy.pop(id(session), (session, -1))
             is_reusable = is_clean and began == self._cancellations
@@ -219,14 +223,19 @@ class Sessions:
             session.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def _discard(session: SparkSession) -> None:
+def _describe_jobs(session: Any, description: str | None) -> None:
+    """What this thread's jobs are called in Spark's own pages; on Connect their tag is all they have."""
+    if not is_connect(session):
+        session.sparkContext.setLocalProperty("spark.job.description", description)
+
+
+def _discard(session: Any) -> None:
     """Forget a derived session; on Connect the server keeps it until told, and `stop` may end a whole local server."""
     if not is_connect(session):
         return
-    client: Any = session.client
     try:
-        client.release_session()
-        client.close()
+        session.client.release_session()
+        session.client.close()
     except Exception:  # noqa: BLE001  # gRPC raises classes of its own; a session that is lost needs no farewell
         return
 

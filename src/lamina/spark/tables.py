@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lamina.sql.names import quote
@@ -16,17 +17,29 @@ if TYPE_CHECKING:
 ATTEMPT_PROPERTY = "lamina.attempt"
 """On a generation: made by Lamina, by this attempt."""
 
-GENERATION_PROPERTY = "lamina.generation"
-"""On a version's view: the generation it shows."""
-
-COLUMNS_PROPERTY = "lamina.columns"
-"""On every view: a digest of the columns it shows."""
-
-PHYSICAL_PROPERTY = "lamina.physical"
-"""On an environment's view: the version it shows. A view without it is not Lamina's."""
+VIEW_PROPERTY = "lamina.view"
+"""On every view that Lamina made, from its first statement on."""
 
 DETAILS_PROPERTY = "lamina.details"
 """On an environment's view: a digest of its comment and properties."""
+
+RENAMED_PROPERTY = "lamina.renamed"
+"""On the view of a query: `old:new` when the generation in its marker goes by a new name."""
+
+GENERATION = "generation"
+"""In the marker of a version's view: the generation it shows."""
+
+COLUMNS = "columns"
+"""In every marker: a digest of the columns that the view shows."""
+
+TEXT = "text"
+"""In the marker of the view of a query: a digest of the query, columns and comment."""
+
+PHYSICAL = "physical"
+"""In the marker of an environment's view: the version it shows."""
+
+
+_MARKER = re.compile(r"SELECT /\* lamina ([^*]*) \*/")
 
 
 def text_literal(text: str) -> str:
@@ -76,13 +89,35 @@ def partition_spec(columns: Sequence[PartitionColumn], key: PartitionKey) -> str
     return f"PARTITION ({values})"
 
 
+def marked_query(marks: Mapping[str, str], selected: str, source: str) -> str:
+    """A query that carries marks in its text: what a view shows and what it says about that change in one statement."""
+    said = " ".join(f"{key}={value}" for key, value in marks.items())
+    return f"SELECT /* lamina {said} */ {selected} FROM {source}"
+
+
+def read_marks(query: str) -> dict[str, str]:
+    """The marks in the text of a view; none in a view of somebody else's."""
+    found = _MARKER.match(query)
+    return dict(mark.split("=", 1) for mark in found[1].split() if "=" in mark) if found else {}
+
+
 def create_view(
     name: str, query: str, columns: Sequence[Column], comment: str | None, properties: Mapping[str, Setting]
 ) -> str:
-    """A view in place of the one there may be; without columns it shows those of the query."""
+    """A view where there is none; without columns it shows those of the query."""
     listed = ",\n  ".join(f"{quote(column.name)}{_comment(column.comment)}" for column in columns)
-    head = f"CREATE OR REPLACE VIEW {table_name(name)}" + (f" (\n  {listed}\n)" if listed else "")
+    head = f"CREATE VIEW {table_name(name)}" + (f" (\n  {listed}\n)" if listed else "")
     return f"{head}{_comment(comment)}\nTBLPROPERTIES ({_properties(properties)})\nAS {query}"
+
+
+def alter_view(name: str, query: str) -> str:
+    """Another query for a view: one change of the catalog, whereas CREATE OR REPLACE drops the view first."""
+    return f"ALTER VIEW {table_name(name)} AS {query}"
+
+
+def set_view_properties(name: str, properties: Mapping[str, Setting]) -> str:
+    """Properties of a view that exists; the one named `comment` is its comment."""
+    return f"ALTER VIEW {table_name(name)} SET TBLPROPERTIES ({_properties(properties)})"
 
 
 def _column(column: Column) -> str:

@@ -267,7 +267,8 @@ class Expander:
         pieces: list[Piece] = []
         index = start
         while index < end:
-            piece = self._piece(source, index, end, names, pieces)
+            is_plain = index not in source.marked and not names.parameters
+            piece = Piece(start=index, end=index + 1) if is_plain else self._piece(source, index, end, names, pieces)
             pieces.append(piece)
             index = piece.end
         tidy(source, pieces)

@@ -21,8 +21,8 @@ _QUERY = re.compile(r"\s*(\(|(SELECT|WITH|FROM|VALUES)\b)", re.IGNORECASE)
 def parse(text: str, dialect: str) -> exp.Expr:
     """The tree of one expression or query; raises sqlglot's errors and no others.
 
-    Symbols such as `@start_ds` are read as columns that `restore_symbols` turns back, because dialects differ in what the
-    sign means.
+    Symbols such as `@start_ds` are read as columns that `restore_symbols` turns back, because dialects differ in what
+    the sign means.
     """
     try:
         readable = hide_symbols(text, dialect)

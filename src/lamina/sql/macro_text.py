@@ -214,7 +214,7 @@ class Source:
     `anchor` is set for text that a macro made: everything in it then counts as written where that macro was called.
     """
 
-    __slots__ = ("_anchor", "closes", "dialect", "fragment", "tokens")
+    __slots__ = ("_anchor", "closes", "dialect", "fragment", "marked", "tokens")
 
     def __init__(self, fragment: Fragment, anchor: tuple[Fragment, int] | None = None) -> None:
         self.fragment = fragment
@@ -229,6 +229,7 @@ class Source:
                 location=anchor[0].at(anchor[1]) if anchor else fragment.location,
             ) from error
         self.closes = self._match_brackets()
+        self.marked = self._find_signs()
 
     def _match_brackets(self) -> dict[int, int]:
         closes: dict[int, int] = {}
@@ -244,6 +245,12 @@ class Source:
                 if opened:
                     closes[opened.pop()] = index
         return closes
+
+    def _find_signs(self) -> frozenset[int]:
+        """The tokens a macro may start at: signs, the words in front of them, and quoted names that hold one."""
+        signs = [index for index, token in enumerate(self.tokens) if token.raw == "@"]
+        quoted = [index for index, token in enumerate(self.tokens) if token.is_quoted_name and "@{" in token.raw]
+        return frozenset([*signs, *quoted, *(index - 1 for index in signs)])
 
     def origin(self, offset: int) -> tuple[Fragment, int]:
         """The fragment and offset that stand for an offset of this text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -75,13 +76,16 @@ _EPOCH = {
 TIME_NAMES = frozenset(f"{prefix}_{suffix}" for prefix in _PREFIXES for suffix in _EPOCH)
 
 
+@cache
 def default_times(dialect: str) -> Mapping[str, str]:
     """Every time variable at 1970-01-01, for macros that need a value before there is an interval."""
-    return {
-        f"{prefix}_{suffix}": _literal(kind, value, dialect)
-        for prefix in _PREFIXES
-        for suffix, (kind, value) in _EPOCH.items()
-    }
+    return MappingProxyType(
+        {
+            f"{prefix}_{suffix}": _literal(kind, value, dialect)
+            for prefix in _PREFIXES
+            for suffix, (kind, value) in _EPOCH.items()
+        }
+    )
 
 
 def find_placeholders(text: str, dialect: str, names: frozenset[str]) -> Iterator[tuple[int, int, str]]:

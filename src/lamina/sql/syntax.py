@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem
 from lamina.sql.fragment import Fragment
-from lamina.sql.names import quote
+from lamina.sql.names import is_plain_identifier, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -146,7 +147,8 @@ def parse_expression(text: str, dialect: str = SPARK, location: Location | None 
 def to_spark(text: str, dialect: str, location: Location | None = None) -> str:
     """The query in Spark's SQL.
 
-    Spark's own text comes back as it was written, only `TABLE x` is spelled out as `SELECT * FROM x`. Text of another
+    Spark's own text comes back as it was written, only `TABLE x` is spelled out as `SELECT * FROM x` and a comma
+    in front of FROM is dropped. Text of another
     dialect is translated; what has no equivalent in Spark is an error. Symbols such as `@start_ds` are kept.
     """
     return _to_spark(text, tokenise(text, dialect, location), dialect, location)
@@ -154,6 +156,9 @@ def to_spark(text: str, dialect: str, location: Location | None = None) -> str:
 
 def generate(tree: exp.Expr, location: Location | None = None) -> str:
     """Spark SQL text of a tree that was read from another dialect."""
+    for identifier in tree.find_all(exp.Identifier):
+        if not is_plain_identifier(identifier.name):
+            identifier.set("quoted", True)
     try:
         translated = tree.sql(dialect=SPARK, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
@@ -207,10 +212,18 @@ def source_name(node: exp.Expr, text: str) -> str | None:
 
 def _to_spark(text: str, tokens: Sequence[Token], dialect: str, location: Location | None) -> str:
     if is_spark(dialect):
-        return _spell_out_table_statements(text, tokens)
+        return _spell_out_table_statements(_without_trailing_commas(text, tokens), tokens)
     _check_single(text, tokens, location)
     hidden = _hide_symbols(text, tokens)
     return generate(_parse_query(hidden, tokenise(hidden, dialect, location), dialect, location), location)
+
+
+def _without_trailing_commas(text: str, tokens: Sequence[Token]) -> str:
+    """The text without a comma after the last column, which people leave there; every other offset stays as it is."""
+    for comma, following in itertools.pairwise(tokens):
+        if comma.token_type is TokenType.COMMA and following.token_type is TokenType.FROM:
+            text = f"{text[: comma.start]} {text[comma.end + 1 :]}"
+    return text
 
 
 def _parse_query(text: str, tokens: Sequence[Token], dialect: str, location: Location | None) -> exp.Expr:

@@ -408,7 +408,7 @@ class Document(Generic[V]):
     def read(self, text: str) -> V:
         """The stored value; `StateTooNew` when a newer Lamina wrote it, `StateError` when it makes no sense."""
         try:
-            data = json.loads(text)
+            data = _loads(text)
             if data["v"] > FORMAT_VERSION:
                 raise StateTooNew(
                     f"the state holds a {self.name} of format {data['v']}, this Lamina reads up to {FORMAT_VERSION}",
@@ -432,8 +432,8 @@ class Document(Generic[V]):
         )
 
 
-def _dumps(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"))
+_loads = json.JSONDecoder().decode
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 model_document: Document[Model] = Document("model", MODEL)

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
-
-from lamina.graph.names import NodeName
-from lamina.state.codec import pointers_document
-
-if TYPE_CHECKING:
-    from lamina.environments.pointers import Pointer
+from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,26 +42,31 @@ class LazyMapping(Mapping[K, V]):
         return f"LazyMapping({list(self._texts)})"
 
 
-class LazyPointers(Mapping[NodeName, "Pointer"]):
-    """The pointers of a revision, decoded when they are first looked at."""
+class LazyDocument(Mapping[K, V]):
+    """Read-only; one stored mapping, decoded as a whole when it is first looked into."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, read: Callable[[str], Mapping[K, V]]) -> None:
         self._text = text
-        self._pointers: Mapping[NodeName, Pointer] | None = None
+        self._read = read
+        self._decoded: Mapping[K, V] | None = None
 
-    def _decoded(self) -> Mapping[NodeName, Pointer]:
-        if self._pointers is None:
-            self._pointers = pointers_document.read(self._text)
-        return self._pointers
+    def _mapping(self) -> Mapping[K, V]:
+        if self._decoded is None:
+            self._decoded = self._read(self._text)
+        return self._decoded
 
-    def __getitem__(self, node: NodeName) -> Pointer:
-        """The node's pointer."""
-        return self._decoded()[node]
+    def __getitem__(self, key: K) -> V:
+        """The value."""
+        return self._mapping()[key]
 
-    def __iter__(self) -> Iterator[NodeName]:
-        """The nodes."""
-        return iter(self._decoded())
+    def __iter__(self) -> Iterator[K]:
+        """The keys."""
+        return iter(self._mapping())
 
     def __len__(self) -> int:
-        """How many nodes there are."""
-        return len(self._decoded())
+        """How many there are."""
+        return len(self._mapping())
+
+    def __repr__(self) -> str:
+        """The decoded mapping."""
+        return f"LazyDocument({dict(self._mapping())})"

@@ -23,7 +23,7 @@ from lamina.state.lazy import LazyMapping
 from lamina.state.rows import to_attempt, to_batch, to_entry, to_facts, to_head, to_lease, to_revision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, Table, TableValuedAlias
 
@@ -196,9 +196,9 @@ class Reader:
         self._connection = connection
         self._statements = statements
 
-    def _rows(self, statement: Select[Any], names: Iterable[str]) -> list[Row[Any]]:
+    def _rows(self, statement: Select[Any], names: Iterable[str]) -> Sequence[Row[Any]]:
         listed = json.dumps(list(names))
-        return [] if listed == "[]" else list(self._connection.execute(statement, {"listed": listed}))
+        return [] if listed == "[]" else self._connection.execute(statement, {"listed": listed}).all()
 
     def unsettled(self, now: Instant) -> Unsettled:
         """What the start check looks for; in a healthy store one statement."""
@@ -245,7 +245,7 @@ class Reader:
     def _revisions(self, request: LoadRequest) -> dict[str, Revision]:
         revisions = {name: Revision(environment=name) for name in request.environments}
         if request.all_environments:
-            rows = list(self._connection.execute(_NEWEST_REVISIONS))
+            rows = self._connection.execute(_NEWEST_REVISIONS).all()
         else:
             rows = self._rows(self._statements.newest_revisions, revisions)
         revisions.update((row.environment, to_revision(row)) for row in rows)

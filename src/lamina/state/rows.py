@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lamina.app.records import Attempt, BatchRecorded, Head, HistoryEntry, Lease
@@ -16,10 +17,11 @@ from lamina.state.codec import (
     event_document,
     intervals_document,
     owner_document,
+    pointers_document,
     reads_document,
     shape_document,
 )
-from lamina.state.lazy import LazyPointers
+from lamina.state.lazy import LazyDocument
 from lamina.state.work import NOTHING_DONE, Work
 from lamina.timeline.interval import Instant, Interval
 
@@ -61,15 +63,20 @@ def to_attempt(detail: str, events: Iterable[AnyRow]) -> Attempt:
     return attempt
 
 
+# Most versions of a project have read nothing, or cover the same days: each text is decoded once.
+_intervals = lru_cache(maxsize=1024)(intervals_document.read)
+_reads = lru_cache(maxsize=1024)(reads_document.read)
+
+
 def to_work(row: AnyRow | None) -> Work:
     """A row of `work`, or its columns in a row of facts; nothing done where there is none."""
     if row is None or row.mark is None:
         return NOTHING_DONE
     return Work(
         mark=row.mark,
-        covered=intervals_document.read(row.covered),
+        covered=_intervals(row.covered),
         built_at=to_instant(row.built_at),
-        reads=reads_document.read(row.reads),
+        reads=_reads(row.reads),
     )
 
 
@@ -88,7 +95,7 @@ def to_facts(row: AnyRow) -> VersionFacts:
             metadata=row.metadata,
             row_set=row.row_set,
             whole=row.whole,
-            columns=columns_document.read(row.columns),
+            columns=LazyDocument(row.columns, columns_document.read),
         ),
         mark=work.mark,
         head_sequence=row.head_sequence or 0,
@@ -115,7 +122,7 @@ def to_revision(row: AnyRow) -> Revision:
         environment=row.environment,
         number=row.number,
         status=row.status,
-        pointers=LazyPointers(row.pointers),
+        pointers=LazyDocument(row.pointers, pointers_document.read),
         created_at=to_instant(row.created_at),
         is_followed=row.number <= row.followed,
     )

@@ -26,7 +26,7 @@ def test_nodes_stand_under_the_reason_for_their_work(lamina: Lamina, application
 
     lines = answer.stdout.splitlines()
     assert answer.exit_code == 0
-    assert lines[0].startswith("Environment dev (new, begins as prod) of project shop, as of 2024-01-08 UTC")
+    assert lines[0].startswith("Environment dev (new, begins as prod) of project shop, as of 2024-01-08 00:00:00 UTC")
     assert "query changed" in lines[2]
     assert "+ build shop.revenue  FULL" in lines[3]
     assert any("upstream changed (because of shop.revenue)" in line for line in lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.graph.reading import problem, problems, read, read_one
 
 from lamina.errors import BadPropertyValue, BadSchedule, DefinitionError, UnknownKind, UnknownProperty
 from lamina.graph.kinds import (
@@ -23,8 +22,11 @@ from lamina.graph.kinds import (
     View,
 )
 from lamina.graph.read_kind import PROPERTIES, strftime_format
+from tests.unit.graph.reading import problem, problems, read, read_one
 
-SELECT = "SELECT DATE '2024-01-01' AS ds, 1 AS id, 'x' AS name, TIMESTAMP '2024-01-01 00:00:00' AS updated_at FROM raw.t"
+SELECT = (
+    "SELECT DATE '2024-01-01' AS ds, 1 AS id, 'x' AS name, TIMESTAMP '2024-01-01 00:00:00' AS updated_at FROM raw.t"
+)
 
 
 def kind_of(kind: str, more: str = ""):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.graph.reading import problem, problems, read, read_one
 
 from lamina.errors import (
     BadName,
@@ -19,6 +18,7 @@ from lamina.graph.kinds import Full, View
 from lamina.graph.model import PythonModule
 from lamina.graph.plain_values import read_plain_properties
 from lamina.timeline.grain import Grain
+from tests.unit.graph.reading import problem, problems, read, read_one
 
 
 def defaults(**values: object):
@@ -80,7 +80,12 @@ SELECT id, name, /* the day */ day FROM raw.orders
     assert model.name == "shop.orders"
     assert model.description == "What the model is about."
     assert (model.owner, model.tags, model.stamp) == ("ann", ("finance", "daily"), "v2")
-    assert (model.start, model.end, model.cron, model.cron_tz) == ("2024-01-01", "2024-12-31", "0 6 * * *", "Europe/Berlin")
+    assert (model.start, model.end, model.cron, model.cron_tz) == (
+        "2024-01-01",
+        "2024-12-31",
+        "0 6 * * *",
+        "Europe/Berlin",
+    )
     assert (model.grain, model.allow_partials) == (Grain.HOUR, True)
     assert [(column.name, column.comment) for column in model.columns] == [
         ("id", "the key"),
@@ -148,7 +153,7 @@ def test_old_spellings_are_understood():
         ("physical_version 'a'", DefinitionError),
         ("forward_only true", DefinitionError),
         ("depends_on (1)", BadPropertyValue),
-        ("ownner ann", UnknownProperty),
+        ("owneri ann", UnknownProperty),
         ("tags (a, b, (c))", BadPropertyValue),
         ("column_descriptions (x)", BadPropertyValue),
         ("virtual_environment_mode sideways", BadPropertyValue),
@@ -167,14 +172,20 @@ def test_an_end_needs_a_start():
 
 
 def test_the_nearest_property_is_offered():
-    assert problem("MODEL (name a, ownner ann); SELECT 1 AS x").hint == "did you mean `owner`?"
+    assert problem("MODEL (name a, owneri ann); SELECT 1 AS x").hint == "did you mean `owner`?"
 
 
 def test_all_problems_of_a_file_come_together():
     found = problems(
-        "MODEL (\n name a,\n ownner x,\n cron 'never',\n kind FUL\n);\nSELECT @nothing AS a, @nowhere AS b"
+        "MODEL (\n name a,\n owneri x,\n cron 'never',\n kind FUL\n);\nSELECT @nothing AS a, @nowhere AS b"
     )
-    assert [error.code for error in found] == ["LAM-SQL-002", "LAM-SQL-003", "LAM-SQL-006", "LAM-SQL-006", "LAM-DEF-005"]
+    assert [error.code for error in found] == [
+        "LAM-SQL-002",
+        "LAM-SQL-003",
+        "LAM-SQL-006",
+        "LAM-SQL-006",
+        "LAM-DEF-005",
+    ]
 
 
 @pytest.mark.parametrize("name", ["a.`b c`", "`ä`.b", "a.`b;DROP TABLE x`", "x." + "y" * 200, "`'`.b"])
@@ -217,7 +228,9 @@ def test_a_query_that_cannot_be_read_is_refused_where_it_is_wrong():
 
 
 def test_places_are_right_behind_macros():
-    text = "MODEL (name a);\n@DEF(n, 1);\nSELECT\n  @EACH(['a', 'b'], c -> @{c}),\n  @n AS n,\n  x\nFROM raw.b,\n(SELECT"
+    text = (
+        "MODEL (name a);\n@DEF(n, 1);\nSELECT\n  @EACH(['a', 'b'], c -> @{c}),\n  @n AS n,\n  x\nFROM raw.b,\n(SELECT"
+    )
     error = problem(text)
     assert isinstance(error, SyntaxProblem)
     assert error.location.line == 8
@@ -298,7 +311,7 @@ def test_blueprints_give_one_model_each():
 
 
 def test_a_problem_of_every_blueprint_is_told_once():
-    text = "MODEL (name @{c}.o, ownner x, blueprints ((c := a), (c := b))); SELECT 1 AS x"
+    text = "MODEL (name @{c}.o, owneri x, blueprints ((c := a), (c := b))); SELECT 1 AS x"
     assert isinstance(problem(text), UnknownProperty)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from tests.unit.graph.reading import read
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lamina.errors import (
     AmbiguousName,
@@ -24,6 +25,7 @@ from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
 from lamina.graph.resolve import Naming, check_graph_times, resolve
 from lamina.timeline.interval import Instant
+from tests.unit.graph.reading import read
 
 
 def drafts_of(files: Mapping[str, str]) -> list[Draft]:
@@ -172,7 +174,14 @@ def test_a_source_may_not_be_a_model_too():
 
 
 def test_a_schema_made_too_long_by_the_suffix_is_refused():
-    (error,) = problems_of({"a": model("raw.a", "SELECT 1 AS x")}, naming=Naming(schema="s", schema_suffix="_" + "x" * 130))
+    (error,) = problems_of(
+        {"a": model("raw.a", "SELECT 1 AS x")}, naming=Naming(schema="s", schema_suffix="_" + "x" * 130)
+    )
+    assert isinstance(error, BadName)
+
+
+def test_schemas_of_versions_are_not_for_models():
+    (error,) = problems_of({"a": model("raw__lamina.a", "SELECT 1 AS x")})
     assert isinstance(error, BadName)
 
 
@@ -198,7 +207,9 @@ def test_stars_are_filled_from_parents_through_any_number_of_models():
 def test_a_star_shows_the_validity_of_history():
     graph = graph_of(
         {
-            "h": model("h", "SELECT 1 AS id, TIMESTAMP '2024-01-01' AS updated_at", ", kind SCD_TYPE_2 (unique_key id)"),
+            "h": model(
+                "h", "SELECT 1 AS id, TIMESTAMP '2024-01-01' AS updated_at", ", kind SCD_TYPE_2 (unique_key id)"
+            ),
             "s": model("s", "SELECT * FROM h"),
         }
     )
@@ -248,3 +259,20 @@ def test_relative_times_are_compared_at_the_given_moment():
     check_graph_times(graph.models.values(), Instant.parse_iso("2024-02-01T00:00:00Z"))
     with pytest.raises(BadSchedule):
         check_graph_times(graph.models.values(), Instant.parse_iso("2024-01-05T00:00:00Z"))
+
+
+@given(st.lists(st.sets(st.integers(0, 7), max_size=3), min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_the_order_of_files_does_not_matter(parents, random):
+    files = {}
+    for number, above in enumerate(parents):
+        joined = " ".join(f"JOIN m{parent} USING (x)" for parent in sorted(above) if parent < number)
+        files[f"m{number}"] = model(f"m{number}", f"SELECT x FROM raw.r {joined}")
+    expected = graph_of(files)
+    names = list(files)
+    random.shuffle(names)
+    graph = graph_of({name: files[name] for name in names})
+    assert list(graph.models.items()) == list(expected.models.items())
+    placed: set[str] = set()
+    for name in graph.models:
+        assert set(graph.parents(name)) <= placed
+        placed.add(name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.graph.reading import read
 
 from lamina.sql.document import read_document
+from tests.unit.graph.reading import read
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "fixtures" / "seed_examples").glob("*.sql"))
 

@@ -105,6 +105,20 @@ def test_what_is_no_mapping_is_refused(content: str):
     assert type(problem) is ConfigError
 
 
+def test_keys_with_nothing_behind_them_are_not_given():
+    content = "name: shop\nvariables:\nspark:\n  master:\ntargets:\n  dev:\ndefaults:\n  start:\n"
+    config = read_config(content)
+    assert (config.target.name, config.target.spark.master) == ("dev", "local[*]")
+    assert config.variables == {}
+    assert read_config("name: shop\nvariables: {a: null}\n").variables == {"a": None}
+
+
+def test_a_file_that_explodes_is_refused():
+    levels = "".join(f"l{n}: &l{n} [{', '.join(['*l' + str(n - 1)] * 9)}]\n" for n in range(1, 9))
+    (problem,) = problems_of(f"l0: &l0 [a]\n{levels}")
+    assert type(problem) is ConfigError
+
+
 def test_all_problems_come_together():
     found = problems_of("name: shop\nmoode: x\nconcurrency: many\nstate: ${ENV:NOWHERE}\n")
     assert [type(problem) for problem in found] == [MissingEnvironmentVariable, BadConfigValue, UnknownConfigKey]

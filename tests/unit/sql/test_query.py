@@ -202,7 +202,7 @@ def test_queries_that_differ_from_run_to_run_are_not_deterministic(text: str, *,
         ("SELECT a b c FROM t", 1, 12, "`c`"),
         ("SELECT\n  'abc FROM t", 2, 3, "string"),
         ("SELECT a /* no end", 1, 10, "comment"),
-        ("SELECT a, FROM t", 1, 9, "comma"),
+        ("SELECT a,, b FROM t", 1, 9, "comma"),
         ("SELECT a FROM t; SELECT b FROM t", 1, 18, "second"),
         ("DROP TABLE t", 1, 1, "`DROP`"),
         ("SELECT FROM t", 1, 1, "no column"),
@@ -236,3 +236,9 @@ def test_offsets_point_into_the_translated_text() -> None:
     reference = shape.references[0]
     assert shape.text[reference.start : reference.end] == "shop.orders"
     assert "@start_ds" in shape.text
+
+
+def test_a_comma_after_the_last_column_is_dropped():
+    shape = analyse_query("SELECT a, b,\nFROM t")
+    assert [column.name for column in shape.output_columns or ()] == ["a", "b"]
+    assert shape.text == "SELECT a, b \nFROM t"

@@ -27,7 +27,7 @@ from lamina.state.codec import (
     shape_document,
     write_partition,
 )
-from lamina.state.lazy import LazyMapping, LazyPointers
+from lamina.state.lazy import LazyDocument, LazyMapping
 from lamina.timeline.interval import Intervals
 from tests.kit import state as kit
 
@@ -52,7 +52,8 @@ def test_shapes_owners_and_pointers_survive_being_stored(shape, owner, pointers)
     assert shape_document.read(shape_document.write(shape)) == shape
     assert owner_document.read(owner_document.write(owner)) == owner
     assert pointers_document.read(pointers_document.write(pointers)) == pointers
-    assert dict(LazyPointers(pointers_document.write(pointers))) == dict(pointers)
+    assert LazyDocument(pointers_document.write(pointers), pointers_document.read) == pointers
+    assert pointers == LazyDocument(pointers_document.write(pointers), pointers_document.read)
 
 
 @given(st.lists(kit.intervals, max_size=5))

@@ -53,7 +53,7 @@ def test_an_address_that_names_no_store_is_refused(url):
     assert "sqlite:///<path>" in error.value.hint
 
 
-@pytest.mark.parametrize("url", ["postgrsql://ada:sesame@db/books", "mysql://ada:sesame@db/books"])
+@pytest.mark.parametrize("url", ["postgresqll://ada:sesame@db/books", "mysql://ada:sesame@db/books"])
 def test_an_unknown_store_is_refused_without_showing_the_password(url):
     with pytest.raises(BadConfigValue, match="not a state store") as error:
         open_store(url, PROJECT)
@@ -62,7 +62,7 @@ def test_an_unknown_store_is_refused_without_showing_the_password(url):
 
 def test_a_misspelled_store_is_met_with_the_nearest_one():
     with pytest.raises(BadConfigValue) as error:
-        open_store("postgrsql://db/books", PROJECT)
+        open_store("postgresqll://db/books", PROJECT)
     assert "Did you mean `postgresql`?" in error.value.hint
 
 

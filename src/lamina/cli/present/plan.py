@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
-from lamina.cli.present.words import count_of, intervals_words, moment_words, short
+from lamina.cli.present.words import count_of, date_time_words, intervals_words, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -122,7 +122,7 @@ def _headline(report: Report) -> Text:
         "Environment ",
         (plan.environment, "bold"),
         f" ({report.environment_status}{revision}{origin}) of project {report.settings.name}, "
-        f"as of {moment_words(plan.now)} UTC",
+        f"as of {date_time_words(plan.now)} UTC",
     )
 
 

@@ -42,7 +42,7 @@ def moment_words(moment: Instant) -> str:
 
 
 def date_time_words(moment: Instant | None) -> str:
-    """A moment of the past to the second; nothing for `None`."""
+    """A moment to the second; nothing for `None`."""
     if moment is None:
         return ""
     whole = Instant(moment.micros - moment.micros % MICROS_PER_SECOND)

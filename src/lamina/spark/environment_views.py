@@ -1,0 +1,85 @@
+"""The views that an environment's readers use.
+
+Their columns are fixed when they are made, so a view is changed again when its version's columns have. A view that
+follows by itself (`WITH SCHEMA EVOLUTION`) is rewritten in the catalog by whoever reads it first after a change, which
+can put an older pointer back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import assert_never
+
+from lamina.app.ports import HideView, ShowView
+from lamina.errors import raise_all
+from lamina.spark.tables import (
+    COLUMNS,
+    DETAILS_PROPERTY,
+    PHYSICAL,
+    VIEW_PROPERTY,
+    create_view,
+    marked_query,
+    set_view_properties,
+    setting_text,
+    table_name,
+)
+from lamina.spark.versions import digest, name_taken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamina.spark.catalog import Catalog, CatalogEntry
+
+
+def show_views(catalog: Catalog, views: Sequence[ShowView | HideView]) -> int:
+    """Make environment views as asked, in order; answers how many changed.
+
+    What is there is read first, in one statement per schema. Nothing is changed when a name is taken by a table or
+    view of somebody else's.
+    """
+    wanted = [view for view in views if isinstance(view, ShowView)]
+    for schema in dict.fromkeys(view.logical.rpartition(".")[0] for view in wanted):
+        catalog.ensure_schema(schema)
+    entries = catalog.entries([*(view.logical for view in views), *(view.physical for view in wanted)])
+    raise_all(
+        name_taken(view.logical) for view in wanted if view.logical in entries and not entries[view.logical].is_our_view
+    )
+    changed = 0
+    for view in views:
+        entry = entries.get(view.logical)
+        match view:
+            case ShowView():
+                changed += _show(catalog, view, entry, entries.get(view.physical))
+            case HideView():
+                changed += _hide(catalog, view, entry)
+            case _:
+                assert_never(view)
+    return changed
+
+
+def _show(catalog: Catalog, view: ShowView, entry: CatalogEntry | None, version: CatalogEntry | None) -> bool:
+    marks = {PHYSICAL: view.physical, COLUMNS: version.marks.get(COLUMNS, "") if version else ""}
+    properties = {**view.properties, VIEW_PROPERTY: "environment", DETAILS_PROPERTY: _digest_of_details(view)}
+    doing = f"showing `{view.physical}` as `{view.logical}`"
+    has_moved = entry is None or entry.marks != marks
+    if has_moved:
+        query = marked_query(marks, "*", table_name(view.physical))
+        creation = create_view(view.logical, query, (), view.comment, properties)
+        catalog.set_view(view.logical, query, creation, doing)
+    has_details = entry is None or entry.properties.get(DETAILS_PROPERTY) == properties[DETAILS_PROPERTY]
+    if not has_details:
+        catalog.execute(set_view_properties(view.logical, {**properties, "comment": view.comment or ""}), doing)
+    return has_moved or not has_details
+
+
+def _hide(catalog: Catalog, view: HideView, entry: CatalogEntry | None) -> bool:
+    if entry is None or not entry.is_our_view:
+        return False
+    catalog.execute(f"DROP VIEW IF EXISTS {table_name(view.logical)}", f"removing view `{view.logical}`")
+    return True
+
+
+def _digest_of_details(view: ShowView) -> str:
+    properties = sorted((key, setting_text(value)) for key, value in view.properties.items())
+    return digest([view.comment or "", properties])

@@ -1,0 +1,77 @@
+"""Spark's exceptions in Lamina's words."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
+
+from lamina.errors import (
+    AnalysisFailed,
+    Cancelled,
+    LaminaError,
+    QueryFailed,
+    StatementUnanswered,
+    TransientFailure,
+    WarehouseUnwritable,
+)
+from lamina.spark.errors import is_failure_of_spark, translate, translate_statement
+
+
+class Answered(UnknownException):
+    """An answer of a Connect server, with what it says about causes."""
+
+    def __init__(self, message: str, condition: str | None = None, trace: str | None = None) -> None:
+        super().__init__(message, errorClass=condition, messageParameters={}, server_stacktrace=trace)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (Answered("x", "OPERATION_CANCELED"), Cancelled),
+        (Answered("Job 5 cancelled part of cancelled job group"), Cancelled),
+        (Answered("Job aborted: ExecutorLostFailure (executor 1 exited)"), TransientFailure),
+        (Answered("gone", "INVALID_HANDLE.SESSION_CLOSED"), TransientFailure),
+        (SparkConnectGrpcException("failed to connect"), TransientFailure),
+        (Py4JNetworkError("Answer from Java side is empty"), TransientFailure),
+        (ConnectionRefusedError("refused"), TransientFailure),
+        (Answered("failed", None, "x\nCaused by: java.io.IOException: No space left on device\n"), WarehouseUnwritable),
+        (Answered("java.io.FileNotFoundException: /x (Permission denied)"), WarehouseUnwritable),
+        (Answered("org.apache.hadoop.security.AccessControlException: no"), WarehouseUnwritable),
+        (Answered("(java.io.IOException) Mkdirs failed to create file:/x"), WarehouseUnwritable),
+        (Answered("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "DIVIDE_BY_ZERO"), QueryFailed),
+    ],
+)
+def test_a_failure_is_told_by_its_class_and_condition(error: Exception, expected: type[LaminaError]) -> None:
+    assert is_failure_of_spark(error)
+    assert type(translate(error, "the query")) is expected
+
+
+def test_a_catalog_statement_without_an_answer_may_still_land() -> None:
+    lost = SparkConnectGrpcException("Socket closed")
+    assert type(translate_statement(lost, "adding partitions")) is StatementUnanswered
+    assert type(translate_statement(Py4JNetworkError("gone"), "adding partitions")) is StatementUnanswered
+    refused = Answered("[DIVIDE_BY_ZERO] x", "DIVIDE_BY_ZERO")
+    assert type(translate_statement(refused, "adding partitions")) is QueryFailed
+
+
+def test_what_was_cancelled_is_cancelled_whatever_it_says() -> None:
+    assert type(translate(Answered("anything"), "the query", is_cancelled=True)) is Cancelled
+
+
+def test_messages_are_short_and_without_stack_traces() -> None:
+    trace = "\n\nJVM stacktrace:\norg.apache.spark.X\n\tat org.apache.Y"
+    error = Answered(
+        "[SOME_CONDITION] It went wrong.\nSomewhere. SQLSTATE: 12345; line 1 pos 2" + trace, "SOME_CONDITION"
+    )
+    assert translate(error, "the query").message == "the query failed: It went wrong. Somewhere (SOME_CONDITION)"
+
+
+def test_refusals_of_pyspark_itself_are_failures_too() -> None:
+    for error in (PySparkException("x"), AnalysisException("x"), SparkRuntimeException("x")):
+        assert is_failure_of_spark(error)
+    assert isinstance(translate(AnalysisException("x"), "the query"), AnalysisFailed)
+    assert is_failure_of_spark(grpc.RpcError())
+    assert not is_failure_of_spark(ValueError("x"))

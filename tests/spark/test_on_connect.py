@@ -1,0 +1,29 @@
+"""The engine's behaviour suite once more, over Spark Connect.
+
+A classic session and a Connect client cannot live in one process, so the suite runs in another.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(1800)
+def test_the_engine_behaves_the_same_over_connect() -> None:
+    suites = ["tests/ports/test_engine.py", "tests/spark/test_python_models.py"]
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", *suites],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "LAMINA_TEST_ENGINE": "connect"},
+    )
+    assert answer.returncode == 0, answer.stdout[-20000:] + answer.stderr[-5000:]
