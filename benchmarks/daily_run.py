@@ -51,8 +51,9 @@ def make_source(spark: Any) -> None:
     """Two days of events."""
     spark.sql("CREATE SCHEMA IF NOT EXISTS raw")
     spark.sql(
-        f"CREATE TABLE raw.events USING parquet AS SELECT id, id % 97 AS customer_id, CAST(id % 13 AS DOUBLE) AS amount, "
-        f"CONCAT('s', id % 3) AS status, CAST(date_add(DATE '{_FIRST}', CAST(id / {_ROWS_PER_DAY} AS INT)) AS DATE) AS ds "
+        "CREATE TABLE raw.events USING parquet AS "
+        "SELECT id, id % 97 AS customer_id, CAST(id % 13 AS DOUBLE) AS amount, CONCAT('s', id % 3) AS status, "
+        f"date_add(DATE '{_FIRST}', CAST(id / {_ROWS_PER_DAY} AS INT)) AS ds "
         f"FROM range({2 * _ROWS_PER_DAY})"
     )
 

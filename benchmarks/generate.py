@@ -98,7 +98,7 @@ def generate(folder: Path, models: int, *, seed: int = 7, cores: int = 2, concur
     """Write a project with that many models: a quarter staging, half facts, a quarter marts."""
     if folder.exists():
         shutil.rmtree(folder)
-    random_numbers = random.Random(seed)  # noqa: S311  # repeatable, not secret
+    random_numbers = random.Random(seed)  # repeatable, not secret
     staging = max(1, models // 4)
     facts = max(1, models // 2)
     marts = models - staging - facts
@@ -129,7 +129,8 @@ def generate_daily(folder: Path, models: int, *, cores: int = 2, concurrency: in
     for number in range(models):
         (folder / "models" / f"daily_{number}.sql").write_text(
             f"MODEL (\n  name facts.daily_{number},\n  kind INCREMENTAL_BY_TIME_RANGE (time_column ds)\n);\n\n"
-            f"{daily_query(number, 'raw.events')}\nWHERE ds BETWEEN @start_date AND @end_date\nGROUP BY customer_id, ds\n"
+            f"{daily_query(number, 'raw.events')}\n"
+            "WHERE ds BETWEEN @start_date AND @end_date\nGROUP BY customer_id, ds\n"
         )
 
 

@@ -19,7 +19,8 @@ begun = time.perf_counter()
 done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
 seconds = time.perf_counter() - begun
 peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-print(json.dumps({"seconds": round(seconds, 3), "peak_mb": round(peak), "code": done.returncode, "error": done.stderr[-500:]}))
+figures = {"seconds": round(seconds, 3), "peak_mb": round(peak), "code": done.returncode}
+print(json.dumps({**figures, "error": done.stderr[-500:]}))
 """
 
 

@@ -27,7 +27,9 @@ class NoEngine:
         return tuple(AnalysisOutcome(node=request.node, columns=columns) for request in requests)
 
     def write(self, request: Any) -> Written:
-        return Written(rows=0, shape=TableShape(columns=(Column(name="ds", type="date"),)), folders={(): request.folder})
+        return Written(
+            rows=0, shape=TableShape(columns=(Column(name="ds", type="date"),)), folders={(): request.folder}
+        )
 
     def create_generation(self, _request: Any) -> None:
         return None

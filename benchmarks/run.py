@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import daily_run, planning  # noqa: E402  # the folder has to be importable first
+from benchmarks import daily_run, planning  # the folder has to be importable first
 
 _ALL = {"planning": planning.main, "daily": daily_run.main}
 

@@ -288,8 +288,8 @@ def _diagnose_java() -> Diagnosis:
 
 def _diagnose_pyspark() -> tuple[Diagnosis, ...]:
     if importlib.util.find_spec("pyspark") is None:
-        fix = "`pip install 'lamina[spark]'`"
-        return (Diagnosis(name="pyspark", status="fault", detail="PySpark is not installed", fix=fix),)
+        install = "`pip install 'lamina[spark]'`"
+        return (Diagnosis(name="pyspark", status="fault", detail="PySpark is not installed", fix=install),)
     from importlib.metadata import version
 
     from lamina.spark.format_versions import is_supported, packages_for

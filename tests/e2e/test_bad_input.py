@@ -259,7 +259,7 @@ def test_a_failure_is_kept_to_its_descendants(trouble: Trouble):
     ("name", "file", "words"),
     [
         ("divide", "models/divide.sql", "no such luck"),
-        ("nothing", "models/nothing.py", "None"),
+        ("nothing", "models/nothing.py", "returned nothing"),
         ("wrong", "models/wrong.py", "int"),
         ("raises", "models/raises.py", "KeyError"),
     ],

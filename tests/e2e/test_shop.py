@@ -28,29 +28,31 @@ class Story:
     def __init__(self, folder: Path) -> None:
         self.created = lamina("init", "shop", cwd=folder)
         self.shop = Project(folder / "shop")
-        self.plan = self.shop.document("plan", "--execution-time", FIRST_DAY)
+        self.plan = self.shop.lamina("plan", "--execution-time", FIRST_DAY, "--json")
         self.was_touched_by_plan = (self.shop.folder / ".lamina" / "warehouse").exists()
         self.build = self.shop.lamina("build", "--execution-time", FIRST_DAY)
         self.second_build = self.shop.lamina("build", "--execution-time", FIRST_DAY)
         self.csv = self.shop.lamina("query", REVENUE, "--csv")
-        self.prod_before = self.shop.document("env", "show", "prod")
+        self.prod_before = self.shop.lamina("env", "show", "prod", "--json")
 
         model = self.shop.folder / "models" / "daily_revenue.sql"
         text = model.read_text(encoding="utf-8")
         model.write_text(text.replace("SUM(amount) AS revenue", "SUM(amount) * 2 AS revenue"), encoding="utf-8")
         self.dev_plan_text = self.shop.lamina("plan", "dev", "--execution-time", FIRST_DAY)
-        self.dev_plan = self.shop.document("plan", "dev", "--execution-time", FIRST_DAY)
-        self.dev_build = self.shop.document("build", "dev", "--execution-time", FIRST_DAY)
-        self.dev_rows = self.shop.document("query", REVENUE, "--env", "dev")
-        self.prod_after = self.shop.document("env", "show", "prod")
-        self.environments = self.shop.document("env", "list")
+        self.dev_plan = self.shop.lamina("plan", "dev", "--execution-time", FIRST_DAY, "--json")
+        self.dev_build = self.shop.lamina("build", "dev", "--execution-time", FIRST_DAY, "--json")
+        self.dev_rows = self.shop.lamina("query", REVENUE, "--env", "dev", "--json")
+        self.prod_after = self.shop.lamina("env", "show", "prod", "--json")
+        self.environments = self.shop.lamina("env", "list", "--json")
 
-        self.run = self.shop.document("run", "--execution-time", NEXT_DAY)
+        self.run = self.shop.lamina("run", "--execution-time", NEXT_DAY, "--json")
         self.second_run = self.shop.lamina("run", "--execution-time", NEXT_DAY)
-        self.prod_rows = self.shop.document("query", REVENUE)
-        self.intervals = self.shop.document("intervals", "shop.orders", "--execution-time", NEXT_DAY)
-        self.intervals_tomorrow = self.shop.document("intervals", "shop.orders", "--execution-time", "2024-01-10")
-        self.history = self.shop.document("history")
+        self.prod_rows = self.shop.lamina("query", REVENUE, "--json")
+        self.intervals = self.shop.lamina("intervals", "shop.orders", "--execution-time", NEXT_DAY, "--json")
+        self.intervals_tomorrow = self.shop.lamina(
+            "intervals", "shop.orders", "--execution-time", "2024-01-10", "--json"
+        )
+        self.history = self.shop.lamina("history", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,12 @@ def by_day(rows: list[list[Any]]) -> dict[str, tuple[int, Decimal]]:
     return {day: (int(orders), Decimal(revenue)) for day, orders, revenue in rows}
 
 
+def read(answer: Answer) -> dict[str, Any]:
+    """The document of a command that went well."""
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return json.loads(answer.stdout)
+
+
 def nodes(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {node["name"]: node for node in document["nodes"]}
 
@@ -85,10 +93,10 @@ def nodes(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_init_creates_a_project_that_can_be_planned_at_once(story: Story):
     assert story.created.returncode == 0
     assert "lamina.yaml" in story.created.stdout
-    assert story.plan["status"] == "planned"
-    assert {node["action"] for node in story.plan["nodes"]} == {"build"}
-    assert {node["reason"] for node in story.plan["nodes"]} == {"first_run"}
-    assert nodes(story.plan)["shop.orders"]["intervals"] == [["2024-01-01T00:00:00Z", "2024-01-08T00:00:00Z"]]
+    assert read(story.plan)["status"] == "planned"
+    assert {node["action"] for node in read(story.plan)["nodes"]} == {"build"}
+    assert {node["reason"] for node in read(story.plan)["nodes"]} == {"first_run"}
+    assert nodes(read(story.plan))["shop.orders"]["intervals"] == [["2024-01-01T00:00:00Z", "2024-01-08T00:00:00Z"]]
 
 
 def test_a_plan_touches_nothing(story: Story):
@@ -125,9 +133,9 @@ def test_a_second_build_has_nothing_to_do(story: Story):
 
 
 def test_a_change_is_planned_for_dev_with_its_difference(story: Story):
-    found = nodes(story.dev_plan)
+    found = nodes(read(story.dev_plan))
 
-    assert story.dev_plan["environment"] == {"name": "dev", "status": "new", "baseline": "prod"}
+    assert read(story.dev_plan)["environment"] == {"name": "dev", "status": "new", "baseline": "prod"}
     assert found["shop.daily_revenue"]["reason"] == "query_changed"
     assert {name for name, node in found.items() if node["action"] == "build"} == {"shop.daily_revenue"}
     assert "-  SUM(amount) AS revenue" in story.dev_plan_text.stdout
@@ -135,30 +143,30 @@ def test_a_change_is_planned_for_dev_with_its_difference(story: Story):
 
 
 def test_dev_shares_what_did_not_change(story: Story):
-    assert story.dev_build["status"] == "succeeded"
-    assert {name for name, node in nodes(story.dev_build).items() if node["status"]} == {"shop.daily_revenue"}
+    assert read(story.dev_build)["status"] == "succeeded"
+    assert {name for name, node in nodes(read(story.dev_build)).items() if node["status"]} == {"shop.daily_revenue"}
 
 
 def test_dev_shows_the_change_and_prod_does_not_move(story: Story):
     expected = revenue_by_day(story.shop, until=FIRST_DAY)
 
-    assert by_day(story.dev_rows["rows"]) == {day: (n, 2 * amount) for day, (n, amount) in expected.items()}
-    assert story.prod_after == story.prod_before
-    assert [environment["name"] for environment in story.environments["environments"]] == ["dev", "prod"]
+    assert by_day(read(story.dev_rows)["rows"]) == {day: (n, 2 * amount) for day, (n, amount) in expected.items()}
+    assert read(story.prod_after) == read(story.prod_before)
+    assert [environment["name"] for environment in read(story.environments)["environments"]] == ["dev", "prod"]
 
 
 def test_the_run_of_the_next_day_processes_exactly_that_day(story: Story):
-    found = nodes(story.run)
+    found = nodes(read(story.run))
 
-    assert story.run["status"] == "succeeded"
+    assert read(story.run)["status"] == "succeeded"
     for name in ("shop.orders", "shop.daily_revenue"):
         assert found[name]["intervals"] == [["2024-01-08T00:00:00Z", "2024-01-09T00:00:00Z"]]
         assert found[name]["status"] == "succeeded"
 
 
 def test_a_run_goes_on_with_the_recorded_code(story: Story):
-    assert by_day(story.prod_rows["rows"]) == revenue_by_day(story.shop, until=NEXT_DAY)
-    assert [column["name"] for column in story.prod_rows["columns"]] == ["day", "orders", "revenue"]
+    assert by_day(read(story.prod_rows)["rows"]) == revenue_by_day(story.shop, until=NEXT_DAY)
+    assert [column["name"] for column in read(story.prod_rows)["columns"]] == ["day", "orders", "revenue"]
 
 
 def test_a_second_run_says_when_something_is_due(story: Story):
@@ -168,20 +176,22 @@ def test_a_second_run_says_when_something_is_due(story: Story):
 
 
 def test_intervals_tell_what_is_covered_and_what_is_missing(story: Story):
-    assert story.intervals["covered"] == [["2024-01-01T00:00:00Z", "2024-01-09T00:00:00Z"]]
-    assert story.intervals["missing"] == []
-    assert story.intervals_tomorrow["missing"] == [["2024-01-09T00:00:00Z", "2024-01-10T00:00:00Z"]]
+    assert read(story.intervals)["covered"] == [["2024-01-01T00:00:00Z", "2024-01-09T00:00:00Z"]]
+    assert read(story.intervals)["missing"] == []
+    assert read(story.intervals_tomorrow)["missing"] == [["2024-01-09T00:00:00Z", "2024-01-10T00:00:00Z"]]
 
 
 def test_history_remembers_every_run(story: Story):
-    runs = [(run["command"], run["environment"], run["status"]) for run in story.history["history"]]
+    runs = [(run["command"], run["environment"], run["status"]) for run in read(story.history)["history"]]
 
     assert runs == [("run", "prod", "succeeded"), ("build", "dev", "succeeded"), ("build", "prod", "succeeded")]
-    first = story.history["history"][-1]
-    assert {batch["name"] for batch in first["batches"]} == {node["name"] for node in story.plan["nodes"]}
+    first = read(story.history)["history"][-1]
+    assert {batch["name"] for batch in first["batches"]} == {node["name"] for node in read(story.plan)["nodes"]}
 
 
-def test_a_plan_with_recorded_state_loads_neither_spark_nor_a_database_server(story: Story):
+def test_a_plan_of_an_unchanged_project_does_not_load_spark(story: Story):
+    story.shop.lamina("plan", "--execution-time", NEXT_DAY)
+
     answer = lamina("plan", "--execution-time", NEXT_DAY, cwd=story.shop.folder, PYTHONPROFILEIMPORTTIME="1")
 
     assert answer.returncode == 0

@@ -64,9 +64,7 @@ def model(
 def graph(*models: Model) -> Graph:
     """A graph in dependency order; what no model defines is a source."""
     by_name = {entry.name: entry for entry in models}
-    sources = {
-        read: Source(name=read) for entry in models for read in entry.reads if read not in by_name
-    }
+    sources = {read: Source(name=read) for entry in models for read in entry.reads if read not in by_name}
     return Graph(models=in_dependency_order(by_name), sources=sources)
 
 

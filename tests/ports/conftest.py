@@ -6,7 +6,6 @@ import contextlib
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -29,6 +28,17 @@ if TYPE_CHECKING:
 BACKENDS = ("memory", "sqlite", "postgresql")
 SECONDS_TO_INSTALL = 600
 SECONDS_TO_START = 60
+
+# Ends the server and removes its folder when its input is closed: by the tests, or by their death, however violent.
+KEEPER = """
+folder=$1; shift
+exec 3<&0
+"$@" </dev/null 3<&- & server=$!
+read -r _ <&3
+kill -INT "$server"
+wait "$server"
+rm -rf "$folder"
+"""
 
 
 @dataclass(frozen=True)
@@ -135,10 +145,9 @@ def server(programs: Path, folder: Path) -> Iterator[str]:
     port = free_port()
     settings = [f"unix_socket_directories={folder}", "listen_addresses=127.0.0.1", f"port={port}", "fsync=off"]
     options = [part for setting in settings for part in ("-c", setting)]
+    command = ["sh", "-c", KEEPER, "keeper", folder, programs / "postgres", "-D", data, *options]
     with log.open("w") as output:
-        process = subprocess.Popen(
-            [programs / "postgres", "-D", data, *options], cwd=folder, stdout=output, stderr=output, **identity
-        )
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=output, stderr=output, **identity)
     try:
         address = f"postgresql://lamina@127.0.0.1:{port}/postgres"
         wait_for(process, address, log)
@@ -177,9 +186,5 @@ def wait_for(process: subprocess.Popen, address: str, log: Path) -> None:
 
 
 def stop(process: subprocess.Popen) -> None:
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    process.stdin.close()
+    process.wait(timeout=30)

@@ -31,7 +31,8 @@ class Answered(UnknownException):
     ("error", "expected"),
     [
         (Answered("x", "OPERATION_CANCELED"), Cancelled),
-        (Answered("Job 5 cancelled part of cancelled job group"), Cancelled),
+        (Answered("Job 5 was cancelled", "SPARK_JOB_CANCELLED"), Cancelled),
+        (Answered("[CAST_INVALID_INPUT] The value 'No space left on device'", "CAST_INVALID_INPUT"), QueryFailed),
         (Answered("Job aborted: ExecutorLostFailure (executor 1 exited)"), TransientFailure),
         (Answered("gone", "INVALID_HANDLE.SESSION_CLOSED"), TransientFailure),
         (SparkConnectGrpcException("failed to connect"), TransientFailure),

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from lamina.app.ports import PythonQuery, SqlQuery
-from lamina.errors import AnalysisFailed, BadModelResult
+from lamina.errors import AnalysisFailed, BadModelResult, QueryFailed
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column, PythonBody, PythonModule
 from lamina.spark.recorded_modules import RecordedModules
@@ -216,6 +216,24 @@ def test_functions_of_recorded_modules_run_on_executors(table: Table) -> None:
         )
     )
     assert table.rows() == [(3,), (5,)]
+
+
+def test_a_function_that_fails_on_an_executor_says_why(table: Table) -> None:
+    with pytest.raises(QueryFailed, match=r"failed in Python code that runs on Spark: ValueError: no such luck"):
+        table.write(
+            query(
+                """
+                from pyspark.sql.functions import udf
+
+
+                def execute(context, *args, **kwargs):
+                    def fail(x):
+                        raise ValueError("no such luck")
+
+                    return context.table("shop.y").select(udf(fail, "long")("id").alias("id"))
+                """
+            )
+        )
 
 
 def test_two_versions_of_a_module_do_not_meet() -> None:

@@ -106,7 +106,7 @@ def test_spark_lives_quietly_in_the_project_and_survives_its_process(tmp_path: P
     """Killed with its rows published, then used again in another zone, while a second process waits for it."""
     home = tmp_path / "my project" / ".lamina"
     home.parent.mkdir()
-    first = run(home, "write", "kill")
+    first = run(home, "write", "kill", TZ="Pacific/Auckland")
     assert first.returncode == -signal.SIGKILL
     assert first.stderr == ""
     second = subprocess.Popen(

@@ -60,9 +60,9 @@ def settle(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> None:
     unsettled = ports.store.unsettled(ports.clock.now())
     if unsettled.is_empty:
         return
-    recovery = _recovery(ports, keeper)
+    recovery = _recovery(ports, keeper, unsuffixed)
     recover_everything(recovery, ports.emit, unsettled)
-    pointer = EnvironmentPointer(recovery, ports.emit, unsuffixed)
+    pointer = EnvironmentPointer(recovery, ports.emit)
     environments = {revision.environment for revision in unsettled.revisions}
     environments |= environments_of(unsettled.leases)
     for environment in sorted(environments):
@@ -122,13 +122,13 @@ def _apply(
             results = _refused_results(plan, refused)
         else:
             marks = _reopen(ports, plan)
-            results = _execute(ports, plan, marks, run_id, pace, keeper)
+            recovery = _recovery(ports, keeper, settings.unsuffixed_environment)
+            results = _execute(ports, plan, marks, run_id, pace, recovery)
             pointers = pointers_to_move(plan, plan.before, results)
             after_status = _status_after(plan, pointers)
             is_changed = pointers != dict(before.pointers) or after_status != before.status
             if is_changed and (pointers or before.number):
-                pointer = EnvironmentPointer(_recovery(ports, keeper), ports.emit, settings.unsuffixed_environment)
-                views = pointer.move(
+                views = EnvironmentPointer(recovery, ports.emit).move(
                     before,
                     next_revision(before, pointers, after_status, clock),
                     plan.models,
@@ -158,8 +158,15 @@ def _apply(
     )
 
 
-def _recovery(ports: Ports, keeper: LeaseKeeper) -> RecoveryPorts:
-    return RecoveryPorts(store=ports.store, engine=ports.engine, clock=ports.clock, reach=ports.reach, keeper=keeper)
+def _recovery(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> RecoveryPorts:
+    return RecoveryPorts(
+        store=ports.store,
+        engine=ports.engine,
+        clock=ports.clock,
+        reach=ports.reach,
+        keeper=keeper,
+        unsuffixed=unsuffixed,
+    )
 
 
 def _analyse(ports: Ports, plan: Plan) -> Mapping[NodeName, LaminaError]:
@@ -212,7 +219,7 @@ def _execute(
     marks: Mapping[PhysicalName, int],
     run_id: str,
     pace: Pace,
-    keeper: LeaseKeeper,
+    recovery: RecoveryPorts,
 ) -> dict[NodeName, NodeResult]:
     working = [step for step in plan.steps if step.has_work]
     if not working:
@@ -244,7 +251,8 @@ def _execute(
             engine=ports.engine,
             clock=ports.clock,
             reach=ports.reach,
-            keeper=keeper,
+            keeper=recovery.keeper,
+            unsuffixed=recovery.unsuffixed,
             load_macros=ports.load_macros,
             retry_pause=ports.retry_pause,
         ),

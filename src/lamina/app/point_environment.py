@@ -64,8 +64,8 @@ def environments_of(leases: Iterable[Lease]) -> set[str]:
 class EnvironmentPointer:
     """Moves pointers of one environment under its lease."""
 
-    def __init__(self, ports: RecoveryPorts, emit: Emit, unsuffixed: str) -> None:
-        self._ports, self._emit, self._unsuffixed = ports, emit, unsuffixed
+    def __init__(self, ports: RecoveryPorts, emit: Emit) -> None:
+        self._ports, self._emit = ports, emit
 
     def move(
         self, before: Revision, after: Revision, order: Iterable[NodeName], recorded: tuple[Fact, ...] = ()
@@ -146,7 +146,7 @@ class EnvironmentPointer:
     def _between(
         self, before: Mapping[NodeName, Pointer], after: Revision, order: Iterable[NodeName]
     ) -> tuple[ShowView | HideView, ...]:
-        return view_changes(after.environment, self._unsuffixed, before, after.pointers, order)
+        return view_changes(after.environment, self._ports.unsuffixed, before, after.pointers, order)
 
     def _all(
         self, revision: Revision, order: Iterable[NodeName], before: Revision | None = None

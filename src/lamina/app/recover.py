@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamina.app.events import Recovering
+from lamina.app.ports import ShowView
 from lamina.app.records import (
+    AddPartitions,
     AttemptAborted,
     AttemptDone,
     AttemptIs,
@@ -22,7 +24,7 @@ from lamina.app.records import (
     version_resource,
 )
 from lamina.errors import LeaseHeld, LeaseLost
-from lamina.identity.naming import PhysicalName
+from lamina.identity.naming import PhysicalName, logical_name
 from lamina.timeline.interval import MICROS_PER_HOUR
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class RecoveryPorts:
     clock: Clock
     reach: Reach
     keeper: LeaseKeeper
+    unsuffixed: str
+    """The environment whose views carry no suffix."""
 
 
 def recover_version(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None = None) -> None:
@@ -76,10 +80,28 @@ def _carry_out(ports: RecoveryPorts, lease: Lease, attempt: Attempt, publish: Pu
     )
 
 
-def publish_under(ports: RecoveryPorts, lease: Lease, publish: Publish) -> None:
-    """Carry out a publish, unless by this process's own clock the lease has run out: then lose instead."""
+def publish_under(ports: RecoveryPorts, lease: Lease, publish: Publish, *, has_new_columns: bool = True) -> None:
+    """Carry out a publish, unless by this process's own clock the lease has run out: then lose instead.
+
+    A view's columns are fixed when it is made, so a publish with other columns than before is carried out only once
+    the environments' views above it have followed.
+    """
     require_live(ports.keeper, lease)
     ports.engine.publish(publish)
+    if has_new_columns and not isinstance(publish, AddPartitions):
+        _refresh_views(ports, publish.physical)
+
+
+def _refresh_views(ports: RecoveryPorts, physical: PhysicalName) -> None:
+    loaded = ports.store.load(LoadRequest(all_environments=True, facts_of_pointers=False))
+    views = [
+        ShowView(logical=logical_name(name, revision.environment, ports.unsuffixed), physical=physical)
+        for revision in loaded.revisions.values()
+        for name, pointer in revision.pointers.items()
+        if pointer.physical == physical
+    ]
+    if views:
+        ports.engine.show(views)
 
 
 def require_live(keeper: LeaseKeeper, lease: Lease) -> None:

@@ -74,7 +74,7 @@ class Relations:
     heads: Mapping[NodeName, Head] = field(default_factory=lambda: MappingProxyType({}))
     assumed: Mapping[NodeName, tuple[Column, ...]] = field(default_factory=lambda: MappingProxyType({}))
     names: Mapping[NodeName, PhysicalName] = field(default_factory=lambda: MappingProxyType({}))
-    """Names to show for models without rows, where the text is for reading only."""
+    """Where versions live: what `@this_model` means, and what to show for models without rows in text for reading."""
     load_macros: MacroLoader = no_macros
 
     def query(self, model: Model, interval: Interval | None, execution: Instant) -> str:
@@ -144,9 +144,11 @@ class Relations:
         if macros is None:
             return text.expanded
         scope = MacroScope(
-            variables={**macros.variables, **macros.blueprint},
+            variables=macros.variables,
+            blueprint=macros.blueprint,
             functions=self.load_macros(macros.modules),
             times=times,
+            this_model=times.get("this_model"),
             definitions=macros.definitions,
             stage="evaluating",
             model_kind=model.kind.name,

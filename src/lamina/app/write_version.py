@@ -256,6 +256,7 @@ class VersionWriter:
             models=target.graph.models,
             heads=heads,
             assumed={target.model.name: target.model.columns or ()},
+            names={target.model.name: target.physical},
             load_macros=ports.load_macros,
         )
         return attempt, base, relations
@@ -361,7 +362,10 @@ class VersionWriter:
                 folders_removed=tuple(key for key in written.removed if key not in written.folders),
                 rows=written.rows,
             )
-            self._decide_and_carry_out(attempt, decided, base.head.sequence if base else 0, statements, begun)
+            has_new_columns = base is not None and base.head.shape.columns != shape.columns
+            self._decide_and_carry_out(
+                attempt, decided, base.head.sequence if base else 0, statements, begun, has_new_columns=has_new_columns
+            )
         return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times)
 
     def _current_base(self, attempt: Attempt, base: Base | None, written: Written) -> Base | None:
@@ -433,7 +437,14 @@ class VersionWriter:
         return BatchOutcome(rows=None, statements=2)
 
     def _decide_and_carry_out(
-        self, attempt: Attempt, decided: AttemptDecided, base_sequence: int, statements: int, begun: float
+        self,
+        attempt: Attempt,
+        decided: AttemptDecided,
+        base_sequence: int,
+        statements: int,
+        begun: float,
+        *,
+        has_new_columns: bool = False,
     ) -> None:
         ports, target = self._ports, self._target
         ports.reach("write.decide")
@@ -447,7 +458,7 @@ class VersionWriter:
             ],
         )
         ports.reach("write.decided")
-        self._carry_out(decided.publish)
+        self._carry_out(decided.publish, has_new_columns=has_new_columns)
         ports.reach("write.published")
         ports.store.commit(
             [
@@ -458,12 +469,12 @@ class VersionWriter:
         )
         ports.reach("write.done")
 
-    def _carry_out(self, publish: Publish) -> None:
+    def _carry_out(self, publish: Publish, *, has_new_columns: bool) -> None:
         """Publish what was decided; what fails in a way that may pass is tried again, because sisters wait for it."""
         ports, pause = self._ports, self._ports.retry_pause
         for tries_left in reversed(range(TRIES)):
             try:
-                publish_under(ports, self._grant.lease, publish)
+                publish_under(ports, self._grant.lease, publish, has_new_columns=has_new_columns)
                 return
             except LaminaError as error:
                 if not error.is_retryable:

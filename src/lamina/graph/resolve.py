@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     ColumnsOf = Callable[[str], Mapping[str, str] | None]
     ReadAgain = Callable[[Draft, ColumnsOf], Draft]
 
+# Looking for near names costs the size of the project each time; beyond so many tables nobody reads the hints.
+_MOST_HINTS = 20
 _SPARK_CATALOG = "spark_catalog"
 _PHYSICAL_ENDING = "__lamina"
 
@@ -206,7 +208,7 @@ class _Resolver:
                 if name not in undeclared or name in seen:
                     continue
                 seen.add(name)
-                hint = self._near(name)
+                hint = self._near(name) if len(seen) <= _MOST_HINTS else None
                 if self._strict:
                     self._problems.append(
                         UndeclaredSource(

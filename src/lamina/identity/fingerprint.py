@@ -9,10 +9,12 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from lamina.graph.kinds import Embedded, Seed, View
+from lamina.errors import SyntaxProblem
+from lamina.graph.kinds import Embedded, Seed
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.identity.naming import VersionId
 from lamina.identity.version import Fingerprint, NodeVersion
+from lamina.sql.canonical import canonical_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,17 +53,7 @@ def query_hash(model: Model) -> str:
     match model.body:
         case SqlBody() as body:
             names = sorted(model.references.items())
-            time_dependent = (
-                (
-                    body.query.source.text,
-                    _module_texts(body.macros.modules),
-                    body.macros.variables,
-                    body.macros.blueprint,
-                )
-                if body.query.is_time_dependent
-                else ()
-            )
-            return digest("sql", body.canonical, names, time_dependent)
+            return digest("sql", body.canonical, names, _expansion(body, (body.query,)))
         case PythonBody() as body:
             return digest("python", body.function, _module_texts(body.modules), body.variables)
         case SeedBody() as body:
@@ -81,8 +73,26 @@ def _normalised(source: str) -> str:
         return source
 
 
-def _statements(statements: tuple[SqlText, ...]) -> tuple[str, ...]:
-    return tuple(" ".join(statement.expanded.split()) for statement in statements)
+def _expansion(body: SqlBody, texts: tuple[SqlText, ...]) -> tuple[object, ...]:
+    """Everything that texts are expanded from, where time decides more than literals and one expansion says little."""
+    sources = tuple(text.source.text for text in texts if text.is_time_dependent)
+    if not sources:
+        return ()
+    macros = body.macros
+    definitions = tuple(definition.text for definition in macros.definitions)
+    return sources, definitions, _module_texts(macros.modules), macros.variables, macros.blueprint
+
+
+def _statements(statements: tuple[SqlText, ...], dialect: str) -> tuple[str, ...]:
+    return tuple(_canonical(statement.expanded, dialect) for statement in statements)
+
+
+@cache
+def _canonical(text: str, dialect: str) -> str:
+    try:
+        return canonical_text(text, dialect)
+    except SyntaxProblem:
+        return text
 
 
 def config_hash(model: Model) -> str:
@@ -93,11 +103,14 @@ def config_hash(model: Model) -> str:
         for field in fields(kind)
         if field.name not in _KIND_METADATA and not (isinstance(kind, Seed) and field.name == "path")
     )
-    around = (
-        (_statements(model.body.pre_statements), _statements(model.body.post_statements))
-        if isinstance(model.body, SqlBody)
-        else ()
-    )
+    around: tuple[object, ...] = ()
+    if isinstance(model.body, SqlBody):
+        before, after = model.body.pre_statements, model.body.post_statements
+        around = (
+            _statements(before, model.dialect),
+            _statements(after, model.dialect),
+            _expansion(model.body, (*before, *after)),
+        )
     declared = tuple((column.name, column.type) for column in model.columns or ()) if model.columns_are_declared else ()
     return digest(
         kind.name,
@@ -120,7 +133,7 @@ def metadata_hash(model: Model) -> str:
     kind_values = tuple(
         (field.name, getattr(model.kind, field.name)) for field in fields(model.kind) if field.name in _KIND_METADATA
     )
-    virtual = _statements(model.body.on_virtual_update) if isinstance(model.body, SqlBody) else ()
+    virtual = _statements(model.body.on_virtual_update, model.dialect) if isinstance(model.body, SqlBody) else ()
     comments = tuple((column.name, column.comment) for column in model.columns or () if column.comment)
     return digest(
         kind_values,
@@ -191,8 +204,3 @@ def versions_of(graph: Graph) -> dict[NodeName, NodeVersion]:
 def has_object(model: Model) -> bool:
     """Whether the model has a table or view of its own in the warehouse."""
     return not isinstance(model.kind, Embedded)
-
-
-def is_looked_through(model: Model) -> bool:
-    """Whether a child that reads this model really reads the tables behind it."""
-    return isinstance(model.kind, View | Embedded)

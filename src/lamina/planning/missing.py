@@ -83,15 +83,13 @@ def whole_units(model: Model, covered: Intervals) -> Intervals:
     return Intervals.of(Interval(start, end) for start, end in ends if start < end)
 
 
-def missing_intervals(
-    model: Model, asked: Interval | None, covered: Intervals, start: Instant, lookback: int
-) -> Intervals:
-    """What is asked for and not recorded, with `lookback` units before each newly missing one, never before `start`."""
-    if asked is None:
-        return EMPTY
-    missing = Intervals.of([asked]).minus(whole_units(model, covered))
-    if not lookback:
-        return missing
+def missing_intervals(model: Model, asked: Interval | None, covered: Intervals) -> Intervals:
+    """What is asked for and not recorded."""
+    return Intervals.of([asked]).minus(whole_units(model, covered)) if asked is not None else EMPTY
+
+
+def with_lookback(model: Model, missing: Intervals, start: Instant, lookback: int) -> Intervals:
+    """Missing intervals with `lookback` units before each of their ranges, never before `start`."""
     earlier = (
         (max(start, model.grain.add(model.grain.floor(interval.start), -lookback)), interval.start)
         for interval in missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lamina.environments.pointers import Pointer
@@ -11,7 +11,14 @@ from lamina.graph.kinds import Embedded, IncrementalByTimeRange, Seed, View, has
 from lamina.graph.model import PythonBody, SqlBody
 from lamina.planning.batches import batches_of, concurrency_of
 from lamina.planning.explain import explain
-from lamina.planning.missing import asked_range, missing_intervals, restated_intervals, schedule_of, starts_of
+from lamina.planning.missing import (
+    asked_range,
+    missing_intervals,
+    restated_intervals,
+    schedule_of,
+    starts_of,
+    with_lookback,
+)
 from lamina.planning.readiness import Readiness, reads_unknown, split_by_readiness, stored_parents
 from lamina.planning.reasons import UNCHANGED, Difference, differences
 from lamina.planning.selection import select
@@ -196,17 +203,19 @@ def _interval_work(draft: _Draft, model: Model, facts: VersionFacts | None, *, i
         rewritten, _ = _rewritten(draft, model, covered)
         draft.available[name] = (begin, covered.minus(rewritten))
         return _Work(redone=rewritten)
-    lookback = model.kind.lookback if isinstance(model.kind, IncrementalByTimeRange) else 0
-    intervals = missing_intervals(model, asked, covered, start, lookback)
+    missing = missing_intervals(model, asked, covered)
     work = _Work(reason=_version_reason(draft, name, "missing_intervals"), cause=draft.differences[name].cause)
     redone, reason, cause = _redone(draft, model, asked, covered)
-    if not redone.is_empty and (reason != "upstream_rewritten" or intervals.is_empty):
+    if not redone.is_empty and (reason != "upstream_rewritten" or missing.is_empty):
         work.reason, work.cause = reason, cause
-    work.intervals = intervals.union(redone)
-    remaining = covered.minus(work.intervals)
-    work.readiness = split_by_readiness(inputs.graph, model, work.intervals, draft.available, inputs.now)
+    readiness = split_by_readiness(inputs.graph, model, missing.union(redone), draft.available, inputs.now)
+    # Only what is processed now looks back: what waits would have the units before it computed again every time.
+    lookback = model.kind.lookback if isinstance(model.kind, IncrementalByTimeRange) else 0
+    looked_at = with_lookback(model, missing.intersect(readiness.ready), start, lookback)
+    work.readiness = replace(readiness, ready=readiness.ready.union(looked_at))
+    work.intervals = work.readiness.ready.union(readiness.waiting)
     work.redone = redone.union(work.readiness.ready).intersect(covered)
-    draft.available[name] = (begin, remaining.union(work.readiness.ready))
+    draft.available[name] = (begin, covered.minus(work.redone).union(work.readiness.ready))
     return work
 
 

@@ -202,8 +202,9 @@ class EmbeddedSpark:
         try:
             write_log4j_settings(settings.log_folder)
             quiet_python_loggers(settings.log_folder)
-            # Python functions of models must run on this interpreter, not on the first `python3` of the PATH.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            if config["spark.master"].startswith("local"):
+                # Python functions of models must run on this interpreter, not on the first `python3` of the PATH.
+                os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
             with (settings.log_folder / OUTPUT_LOG).open("ab") as output:
                 pass_fds = () if lock is None or lock.descriptor is None else (lock.descriptor,)

@@ -1,8 +1,8 @@
 """Spark's exceptions in Lamina's words; nothing else translates them.
 
-What kind of failure it is comes from the class and the error condition. Failures of
-the file system, lost executors and cancelled jobs carry none: they are told by the operating system's own words
-(`os.strerror`), by names of Java's exception classes and by Hadoop's fixed texts.
+What kind of failure it is comes from the class and the error condition. Failures of the file system and lost executors
+carry none: they are told by the operating system's own words (`os.strerror`), by names of Java's exception classes and
+by Hadoop's fixed texts.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _TRANSIENT = frozenset(
         "INVALID_HANDLE.OPERATION_ABANDONED",
     }
 )
+_VAGUE = ("_LEGACY_ERROR", "TASK_WRITE_FAILED", "FAILED_", "INTERNAL_ERROR")
 _LOST = ("ExecutorLostFailure", "FetchFailed", "SparkContext was shut down", "java.net.ConnectException")
 _CONNECTION_CLASSES = frozenset(
     {"RpcError", "_InactiveRpcError", "_MultiThreadedRendezvous", "SparkConnectGrpcException", "RetriesExceeded"}
 )
-_CANCEL_WORDS = ("cancelled part of cancelled job", "cancelled because", "was cancelled")
 _SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 _HADOOP_REFUSALS = {
     "AccessControlException": "access denied",
@@ -88,14 +88,18 @@ def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, q
         return error
     condition = condition_of(error)
     text = _text_of(error)
-    if is_cancelled or condition in _CANCELLED or any(words in text for words in _CANCEL_WORDS):
+    if is_cancelled or condition in _CANCELLED:
         return Cancelled(f"{doing} was cancelled")
-    if is_connection_lost(error) or condition in _TRANSIENT or any(name in text for name in _LOST):
+    if isinstance(error, PythonException):
+        return QueryFailed(f"{doing} failed in Python code that runs on Spark: {_last_python_line(text)}")
+    # Words decide only where no condition does: those of an error about data may come out of the data.
+    words = text if condition is None or condition.startswith(_VAGUE) else ""
+    if is_connection_lost(error) or condition in _TRANSIENT or any(name in words for name in _LOST):
         return TransientFailure(
             f"{doing} lost its connection or an executor: {summary_of(error)}",
             hint="run the command again; what is finished is not repeated",
         )
-    refusal = _system_refusal(text)
+    refusal = _system_refusal(words)
     if refusal:
         return WarehouseUnwritable(
             f"{doing} could not write to the warehouse: {refusal}",
@@ -105,8 +109,6 @@ def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, q
     if isinstance(error, AnalysisException):
         verb = "cannot be parsed by Spark" if isinstance(error, ParseException) else "was refused by Spark"
         return AnalysisFailed(f"{doing} {verb}: {what}")
-    if isinstance(error, PythonException):
-        return QueryFailed(f"{doing} failed in Python code that runs on Spark: {_last_python_line(text)}")
     return QueryFailed(f"{doing} failed: {what}")
 
 

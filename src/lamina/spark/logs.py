@@ -49,7 +49,7 @@ def write_log4j_settings(folder: Path) -> Path:
 def quiet_python_loggers(folder: Path | None) -> None:
     """Send what PySpark itself logs in this process into the folder, or nowhere."""
     for name in _QUERY_CONTEXT_LOGGERS:
-        # They repeat every exception that PySpark raises. They must be made by its own class, which takes more keywords.
+        # They repeat every exception that PySpark raises; only its own class takes the keywords they are called with.
         _redirect(PySparkLogger.getLogger(name), logging.NullHandler())
     for name in _PYTHON_LOGGERS:
         handler = logging.FileHandler(folder / OUTPUT_LOG, encoding="utf-8", delay=True) if folder else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -27,6 +29,8 @@ __all__ = ["Sessions", "SparkSettings", "is_connect"]
 
 _TAG_LENGTH = 200
 _INTERRUPT_SECONDS = 0.5
+_CONNECT_PORT = 15002
+_REACH_SECONDS = 20
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -163,6 +167,7 @@ class Sessions:
         self._emit(SparkStarting(detail=f"Spark Connect at {_without_secrets(remote)}"))
         quiet_python_loggers(None)
         begun = time.monotonic()
+        _check_reachable(remote)
         try:
             session: SparkSession = SparkSession.builder.remote(remote).create()
             version = session.version
@@ -238,6 +243,18 @@ def _discard(session: Any) -> None:
         session.client.close()
     except Exception:  # noqa: BLE001  # gRPC raises classes of its own; a session that is lost needs no farewell
         return
+
+
+def _check_reachable(remote: str) -> None:
+    """Fail at once when nothing listens at the address; PySpark itself would go on trying for ten minutes."""
+    address = urlsplit(remote)
+    try:
+        socket.create_connection((address.hostname or "", address.port or _CONNECT_PORT), _REACH_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise SparkStartFailed(
+            f"no Spark Connect server answers at `{_without_secrets(remote)}`: {error}",
+            hint="check the address and that the server runs",
+        ) from error
 
 
 def _without_secrets(remote: str) -> str:

@@ -100,53 +100,6 @@ class Shift:
     micros: int
 
 
-# --- windows ---------------------------------------------------------------------------------------------------------
-def hull(one: InputWindow, other: InputWindow) -> InputWindow:
-    """A window that holds both."""
-    return InputWindow(
-        lower=None if one.lower is None or other.lower is None else _earlier(one.lower, other.lower),
-        upper=None if one.upper is None or other.upper is None else _later(one.upper, other.upper),
-    )
-
-
-def intersection(one: InputWindow, other: InputWindow) -> InputWindow:
-    """The window where both hold; of two bounds that cannot be compared the first stays."""
-    lower, upper = one.lower or other.lower, one.upper or other.upper
-    if lower is not None and other.lower is not None and _is_ordered(lower, other.lower):
-        lower = other.lower
-    if upper is not None and other.upper is not None and _is_ordered(other.upper, upper):
-        upper = other.upper
-    return InputWindow(lower=lower, upper=upper)
-
-
-def _is_ordered(one: Offset, other: Offset) -> bool:
-    """Whether the first moment is certainly not after the second, whatever the interval."""
-    if one.base == "end" and other.base == "start":
-        return False
-    months = other.months - one.months
-    return months * (_SHORTEST_MONTH if months > 0 else _LONGEST_MONTH) + other.micros - one.micros >= 0
-
-
-def _earlier(one: Offset, other: Offset) -> Offset:
-    """A moment that is not after either."""
-    if _is_ordered(one, other):
-        return one
-    if _is_ordered(other, one):
-        return other
-    base: Base = "start" if "start" in {one.base, other.base} else "end"
-    return Offset(base=base, months=min(one.months, other.months), micros=min(one.micros, other.micros))
-
-
-def _later(one: Offset, other: Offset) -> Offset:
-    """A moment that is not before either."""
-    if _is_ordered(one, other):
-        return other
-    if _is_ordered(other, one):
-        return one
-    base: Base = "end" if "end" in {one.base, other.base} else "start"
-    return Offset(base=base, months=max(one.months, other.months), micros=max(one.micros, other.micros))
-
-
 def _moved(offset: Offset | None, micros: int) -> Offset | None:
     return None if offset is None else replace(offset, micros=offset.micros + micros)
 
@@ -187,7 +140,7 @@ def read_transformation(node: exp.Expr) -> Transformation | None:
 
 
 def read_shift(node: exp.Expr) -> Shift | None:
-    """Plus and minus an INTERVAL, `date_add`, `date_sub`, `add_months`, `timestampadd`, and a date plus or minus days."""
+    """Plus and minus an INTERVAL or a number of days, `date_add`, `date_sub`, `add_months` and `timestampadd`."""
     argument, sign = node.this, 1
     type_: TimeType | None = None
     span: tuple[int, int] | None = None
@@ -267,11 +220,11 @@ class TimeArithmetic:
         """The value of a column whose rows lie in a window, rounded down to a width."""
         kind: TimeKind = type_ if type_ in {"date", "timestamp"} else "unknown"
         value = self.rounded(Value(kind=kind, low=window.lower, high=_moved(window.upper, -1)), width)
-        return replace(value, high=self._floor(value.high, DAY, is_upper=True)) if kind == "date" else value
+        return replace(value, high=self._floor(value.high, DAY, is_latest=True)) if kind == "date" else value
 
     def rounded(self, value: Value, width: int) -> Value:
         """The value rounded down to a multiple of the width."""
-        return replace(value, low=self._floor(value.low, width), high=self._floor(value.high, width, is_upper=True))
+        return replace(value, low=self._floor(value.low, width), high=self._floor(value.high, width, is_latest=True))
 
     def transformed(self, value: Value, type_: TimeType, width: int) -> Value:
         """The value rounded down and cast."""
@@ -307,7 +260,7 @@ class TimeArithmetic:
             # Cast to a date, or compared with text in another form, such a value counts only by its day.
             lower = self._floor(lower, DAY)
         if kind == "unknown":
-            upper = _moved(self._floor(upper, DAY, is_upper=True), DAY)
+            upper = _moved(self._floor(upper, DAY, is_latest=True), DAY)
         elif operator is not exp.LT:
             upper = _moved(upper, DAY if kind in {"date", "day text", "midnight text"} else 1)
         elif kind in {"text", "midnight text"} and type_ not in {"date", "timestamp"}:
@@ -319,13 +272,59 @@ class TimeArithmetic:
             upper = None
         return _tidy(InputWindow(lower=lower, upper=self._ceiling(upper, width)))
 
-    def _floor(self, offset: Offset | None, width: int, *, is_upper: bool = False) -> Offset | None:
-        """A moment rounded down; where the result is not certain, its latest or else a little less than its earliest."""
+    # --- windows -----------------------------------------------------------------------------------------------------
+    def hull(self, one: InputWindow, other: InputWindow) -> InputWindow:
+        """A window that holds both."""
+        return InputWindow(
+            lower=None if one.lower is None or other.lower is None else self._earlier(one.lower, other.lower),
+            upper=None if one.upper is None or other.upper is None else self._later(one.upper, other.upper),
+        )
+
+    def intersection(self, one: InputWindow, other: InputWindow) -> InputWindow:
+        """The window where both hold; of two bounds that cannot be compared the first stays."""
+        lower, upper = one.lower or other.lower, one.upper or other.upper
+        if lower is not None and other.lower is not None and self._is_ordered(lower, other.lower):
+            lower = other.lower
+        if upper is not None and other.upper is not None and self._is_ordered(other.upper, upper):
+            upper = other.upper
+        return InputWindow(lower=lower, upper=upper)
+
+    def _is_ordered(self, one: Offset, other: Offset) -> bool:
+        """Whether the first moment is certainly not after the second, whatever the interval."""
+        months = other.months - one.months
+        distance = months * (_SHORTEST_MONTH if months > 0 else _LONGEST_MONTH) + other.micros - one.micros
+        if one.base == other.base:
+            return distance >= 0
+        # Whole days are at least one; months may shrink it to nothing, since they end on different days.
+        is_plain = self.is_day_aligned and one.months == other.months == 0
+        return one.base == "start" and distance + (DAY if is_plain else 0) >= 0
+
+    def _earlier(self, one: Offset, other: Offset) -> Offset:
+        """A moment that is not after either."""
+        if self._is_ordered(one, other):
+            return one
+        if self._is_ordered(other, one):
+            return other
+        base: Base = "start" if "start" in {one.base, other.base} else "end"
+        return Offset(base=base, months=min(one.months, other.months), micros=min(one.micros, other.micros))
+
+    def _later(self, one: Offset, other: Offset) -> Offset:
+        """A moment that is not before either."""
+        if self._is_ordered(one, other):
+            return other
+        if self._is_ordered(other, one):
+            return one
+        base: Base = "end" if "end" in {one.base, other.base} else "start"
+        return Offset(base=base, months=max(one.months, other.months), micros=max(one.micros, other.micros))
+
+    # --- rounding ----------------------------------------------------------------------------------------------------
+    def _floor(self, offset: Offset | None, width: int, *, is_latest: bool = False) -> Offset | None:
+        """A moment rounded down: the earliest that this can be, or the latest."""
         if offset is None or width == 0:
             return offset
         if self.is_day_aligned and width <= DAY:
             return replace(offset, micros=offset.micros // width * width)
-        if is_upper:
+        if is_latest:
             return offset
         if offset.micros == 0 and width in _MONTHS_OF_WIDTH:
             return replace(offset, months=offset.months - _MONTHS_OF_WIDTH[width])

@@ -221,7 +221,7 @@ def test_references_are_found_where_they_stand():
 
 
 def test_a_query_that_cannot_be_read_is_refused_where_it_is_wrong():
-    error = problem("MODEL (name a);\nSELECT\n  x,\n  FROM FROM y")
+    error = problem("MODEL (name a);\nSELECT\n  x\n  FROM FROM WHERE y")
     assert isinstance(error, SyntaxProblem)
     assert error.location.file == "models/m.sql"
     assert error.location.line in {3, 4}
