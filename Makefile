@@ -52,7 +52,7 @@ golden: java $(STAMP) ## rewrite the expected SQL and output in tests/golden
 	@LAMINA_UPDATE_GOLDEN=1 $(PYTEST) -m golden tests
 
 docs: $(STAMP) ## rewrite the generated reference pages
-	@$(BIN)/python tools/reference.py
+	@$(BIN)/python -m tools.reference
 
 bench: java $(STAMP) ## measure planning and running
 	@$(BIN)/python benchmarks/run.py

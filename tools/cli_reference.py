@@ -1,6 +1,6 @@
 """Writes docs/reference/cli.md from the command line itself.
 
-`python tools/cli_reference.py` writes it; a test compares it with what would be written.
+`make docs` writes it; a test compares it with what would be written.
 """
 
 from __future__ import annotations
