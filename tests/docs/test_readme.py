@@ -13,7 +13,7 @@ from lamina.cli.main import cli
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.S) for line in block.splitlines()]
+COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("lamina ")])
@@ -30,7 +30,7 @@ def test_a_command_of_the_readme_can_be_called(line: str) -> None:
 
 @pytest.mark.parametrize("target", [line.split()[1] for line in COMMANDS if line.startswith("make ")])
 def test_a_make_target_of_the_readme_exists(target: str) -> None:
-    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_the_readme_shows_both_commands() -> None:
@@ -44,6 +44,6 @@ def test_a_link_of_the_readme_leads_somewhere(path: str) -> None:
 
 def test_the_example_model_of_the_readme_is_the_one_of_the_template() -> None:
     template = ROOT / "src/lamina/project/templates/shop/models/daily_revenue.sql"
-    header = re.search(r"MODEL \(.*?\);", README, re.S)
+    header = re.search(r"MODEL \(.*?\);", README, re.DOTALL)
     assert header is not None
     assert header[0] in template.read_text(encoding="utf-8")

@@ -113,6 +113,7 @@ class Process:
     engine: FakeEngine
     stops: Stops
     events: list[Event] = field(default_factory=list)
+    on_event: Callable[[Event], object] = lambda _: None
     is_dead: bool = False
 
     def live(self) -> None:
@@ -129,6 +130,10 @@ class Process:
         self.place.watch()
         self.stops(name)
 
+    def _emit(self, event: Event) -> None:
+        self.events.append(event)
+        self.on_event(event)
+
     def application(self) -> Application:
         number = next(self.place.numbers)
         ports = Ports(
@@ -136,7 +141,7 @@ class Process:
             store=_Mortal(self.place.store, self),  # type: ignore[arg-type]  # stands for the store it wraps
             engine=_Mortal(self.engine, self),  # type: ignore[arg-type]  # stands for the engine it wraps
             clock=self.place.clock,
-            emit=self.events.append,
+            emit=self._emit,
             reach=self.reach,
             owner=Owner(host="desk", boot="b00t", process=number, command="build", started_at=self.place.clock.now()),
             load_macros=no_macros,

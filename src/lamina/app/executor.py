@@ -178,7 +178,7 @@ class Executor:
         return found
 
     def _batch(self, progress: _Progress, batch: Batch) -> BatchOutcome | None:
-        """One batch with its retries, in a worker thread; `None` when there was nothing to do after all."""
+        """One batch with its retries, in a worker thread; `None` when it was not done after all."""
         step = progress.step
         with progress.lock:
             if progress.writer is None:
@@ -188,7 +188,8 @@ class Executor:
         if progress.is_same:
             return None
         if self._is_stopping.is_set():
-            raise Cancelled(_STOPPED)
+            progress.skipped = _STOPPED
+            return None
         total = len(step.batches)
         self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.interval))
         begun = self._ports.clock.elapsed()

@@ -55,6 +55,8 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
         case "build" | "seed_and_build":
             return f"built because {_because(step)}{_waits(step)}"
         case "reuse":
+            if step.reason == "first_run":
+                return "this version is already built, so only the pointer moves"
             return f"{_because(step)}; this version is already built, so only the pointer moves"
         case "metadata":
             if step.kind == "EMBEDDED":

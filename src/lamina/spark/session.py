@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import warnings
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ _TAG_LENGTH = 200
 _INTERRUPT_SECONDS = 0.5
 _CONNECT_PORT = 15002
 _REACH_SECONDS = 20
+_FAREWELL_SECONDS = 5
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -84,6 +86,8 @@ class Sessions:
     def forget_catalog(self) -> None:
         """Make the next catalog statement use a new session, because this one did not answer."""
         with self._starting:
+            if self._catalog is not None:
+                _discard(self._catalog)
             self._catalog = None
 
     @contextmanager
@@ -112,15 +116,15 @@ class Sessions:
         with self._guard:
             self._cancellations += 1
             self._stop_waiting.set()
-        if self._interrupt_cancelled():
-            # A task may be just about to start its next job; it is interrupted until it has noticed.
-            threading.Thread(target=self._keep_interrupting, name="lamina-cancel", daemon=True).start()
+        # Aside, because a server that is gone would keep the caller waiting.
+        interrupting = threading.Thread(target=self._keep_interrupting, name="lamina-cancel", daemon=True)
+        interrupting.start()
+        interrupting.join(_INTERRUPT_SECONDS)
 
     def _keep_interrupting(self) -> None:
-        while True:
+        """Interrupt again and again: a task may have been just about to start its next job."""
+        while self._interrupt_cancelled():
             time.sleep(_INTERRUPT_SECONDS)
-            if not self._interrupt_cancelled():
-                return
 
     def _interrupt_cancelled(self) -> int:
         """Interrupt the tasks that began before the last cancellation; answers how many there are."""
@@ -136,16 +140,19 @@ class Sessions:
     def close(self) -> None:
         """Let go of everything made here; a session handed in stays as it is."""
         with self._starting, self._guard:
-            busy = [session for session, _ in self._busy.values()]
-            for session in (*self._idle, *busy, *((self._catalog,) if self._catalog else ())):
-                _discard(session)
+            made = [*self._idle, *(session for session, _ in self._busy.values())]
+            made += [self._catalog] if self._catalog is not None else []
+            if self._embedded is None and self._root is not None and self._root is not self._handed_in:
+                made.append(self._root)
+            farewells = [_discard(session) for session in made]
             self._idle, self._busy, self._catalog = [], {}, None
             if self._embedded is not None:
                 self._embedded.stop()
                 self._embedded = None
-            elif self._root is not None and self._root is not self._handed_in:
-                _discard(self._root)
             self._root = self._handed_in
+        for farewell in farewells:
+            if farewell is not None:
+                farewell.join(_FAREWELL_SECONDS)
 
     # --- starting -----------------------------------------------------------------------------------------------------
     def root(self) -> SparkSession:
@@ -206,10 +213,11 @@ class Sessions:
         root = self.root()
         if not is_connect(root):
             session = root.newSession()
-        elif (clone := getattr(root, "cloneSession", None)) is not None:
-            session = clone()
         else:
-            session = SparkSession.builder.remote(self._settings.remote or "").create()
+            # What is still on its way when a session ends is of no interest to anyone.
+            warnings.filterwarnings("ignore", message="ReleaseExecute failed")
+            clone = getattr(root, "cloneSession", None)
+            session = clone() if clone else SparkSession.builder.remote(self._settings.remote or "").create()
         if is_connect(session) and root is not self._handed_in:
             self._configure(session, self._settings.config)
         session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -234,15 +242,32 @@ def _describe_jobs(session: Any, description: str | None) -> None:
         session.sparkContext.setLocalProperty("spark.job.description", description)
 
 
-def _discard(session: Any) -> None:
-    """Forget a derived session; on Connect the server keeps it until told, and `stop` may end a whole local server."""
+class _NoClient:
+    """Stands in for the client of a session that is finished."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _discard(session: Any) -> threading.Thread | None:
+    """Forget a derived session. On Connect the server keeps it until told, which happens aside and may take long.
+
+    The client is taken away first. A session that still has one closes it when it is collected as garbage, with a lock
+    that its own thread may hold at that moment; and `stop` may end a whole local server.
+    """
     if not is_connect(session):
-        return
-    try:
-        session.client.release_session()
-        session.client.close()
-    except Exception:  # noqa: BLE001  # gRPC raises classes of its own; a session that is lost needs no farewell
-        return
+        return None
+    client = session.client
+    session._client = _NoClient()  # noqa: SLF001  # there is no public way to let go of a client
+    farewell = threading.Thread(target=_release, args=(client,), name="lamina-release", daemon=True)
+    farewell.start()
+    return farewell
+
+
+def _release(client: Any) -> None:
+    # gRPC raises classes of its own, and a session that is lost needs no farewell.
+    with suppress(Exception):
+        client.release_session()
 
 
 def _check_reachable(remote: str) -> None:

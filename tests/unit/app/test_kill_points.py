@@ -197,6 +197,15 @@ def test_sister_batches_both_arrive_whoever_is_first():
     assert place.rows("shop.orders") == (("2024-01-01", "orders:x<a1>"), ("2024-01-02", "orders:x<a2>"))
 
 
+def test_sister_batches_that_turn_out_to_share_a_partition_are_done_one_after_the_other():
+    place = shop(kind={"batch_size": 1}, partitioned_by=("month",))
+    actions, _ = overlapping()
+    process = place.process(actions)
+    assert process.build("2024-01-03", concurrency=2).exit_code == 0
+    assert process.stops.reached["write.sister_decided"]
+    assert place.rows("shop.orders") == (("2024-01-01", "orders:x<a1>"), ("2024-01-02", "orders:x<a2>"))
+
+
 @pytest.mark.parametrize("restated", [False, True])
 def test_a_kill_between_sister_batches_loses_neither(restated):
     for point in ("write.sister_decided", "write.decide", "write.decided", "write.published", "write.done"):

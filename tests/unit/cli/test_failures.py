@@ -144,11 +144,11 @@ def test_a_defect_as_json(lamina: Lamina, application: FakeApplication):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (("paln",), "`lamina` has no command `paln`", "did you mean `lamina plan`?"),
+        (("plann",), "`lamina` has no command `plann`", "did you mean `lamina plan`?"),
         (("xyzzy",), "`lamina` has no command `xyzzy`", "`lamina --help` lists the commands there are"),
         (("promote",), "`lamina promote` is not part of this release yet", "`lamina --help`"),
         (("env", "delete", "dev"), "`lamina env delete` is not part of this release yet", "`lamina env --help`"),
-        (("env", "shwo"), "`lamina env` has no command `shwo`", "did you mean `lamina env show`?"),
+        (("env", "showw"), "`lamina env` has no command `showw`", "did you mean `lamina env show`?"),
         (("plan", "--selct", "x"), "`lamina plan` has no option `--selct`", "did you mean `--select`?"),
         (("-C", "x", "plan"), "`lamina` has no option `-C`", "options come after the command"),
         (("query",), "`lamina query` needs `SQL`", "`lamina query --help`"),

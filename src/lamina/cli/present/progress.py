@@ -93,8 +93,12 @@ class _Lines:
     def follow(self, event: Event) -> None:
         """Move the lines on by one event."""
         match event:
-            case SparkStarting() | Analysing() | Waiting() | Recovering():
-                self._replace_current(_passing(event) or _lasting(event))
+            case SparkStarting() | Analysing():
+                self._replace_current(_passing(event))
+            case Waiting():
+                self._replace_current(Text("waiting"))
+            case Recovering():
+                self._replace_current(Text("recovering"))
             case SparkStarted() | ViewsChanged():
                 self._replace_current(None)
             case WorkPlanned():
