@@ -706,7 +706,9 @@ def _read_run(lexed: Lexed, span: Span) -> Word | Number | Boolean | Null | None
         if lexeme == ".":
             parts.append("")
         elif token.token_type == TokenType.IDENTIFIER or lexeme.startswith('"'):
-            parts[-1] += token.text
+            # Spark's tokenizer cuts `"a""b"` in two; the doubled quote is part of the name.
+            is_glued = index > start and lexeme.startswith('"') and lexed.lexeme(index - 1).endswith('"')
+            parts[-1] += f'"{token.text}' if is_glued else token.text
             is_quoted = True
         elif (
             _RUN.fullmatch(lexeme)

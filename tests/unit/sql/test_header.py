@@ -504,3 +504,12 @@ def test_column_definitions_say_the_same_however_they_are_laid_out(names: list[s
     pieces.append(")")
     written = "".join(piece + data.draw(_gaps) for piece in pieces)
     assert value(written, "columns") == ColumnDefinitions(columns=tuple(columns), location=HERE)
+
+
+def test_a_doubled_quote_is_part_of_a_name():
+    header = read_header(
+        Fragment(text='MODEL (name shop."quo""ted")', location=Location(file="m.sql", line=1, column=1))
+    )
+    value = header.properties[0].value
+    assert isinstance(value, Word)
+    assert value.parts == ("shop", 'quo"ted')
