@@ -138,8 +138,8 @@ class Process:
         number = next(self.place.numbers)
         ports = Ports(
             project=self.place.project,
-            store=_Mortal(self.place.store, self),  # type: ignore[arg-type]  # stands for the store it wraps
-            engine=_Mortal(self.engine, self),  # type: ignore[arg-type]  # stands for the engine it wraps
+            store=_Mortal(self.place.store, self),
+            engine=_Mortal(self.engine, self),
             clock=self.place.clock,
             emit=self._emit,
             reach=self.reach,

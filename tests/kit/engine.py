@@ -11,6 +11,7 @@ import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lamina.app.ports import (
@@ -94,7 +95,7 @@ class FakeCatalog:
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
-        self.in_flight: list[Callable[[], None]] = []
+        self.in_flight: list[Callable[[], object]] = []
         self.lock = threading.RLock()
 
     def twin(self) -> FakeCatalog:
@@ -318,7 +319,7 @@ class FakeEngine:
         changed = 0
         for view in views:
             about = f"{type(view).__name__} {view.logical}"
-            self._call("show", about, lambda view=view: self.catalog.set_view(view))
+            self._call("show", about, partial(self.catalog.set_view, view))
             if self.catalog.set_view(view):
                 changed += 1
                 self._state("show", about)

@@ -11,7 +11,7 @@ import pytest
 
 import lamina
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Killed, Place, Stops, january, orders, reading, shop
-from tests.kit.histories import HISTORIES, Content, History, Readers, restate, uninterrupted, with_late_rows
+from tests.kit.histories import HISTORIES, Content, History, Readers, restate, uninterrupted
 from tests.kit.models import daily
 
 SOURCES = Path(lamina.__file__).parent
@@ -235,7 +235,7 @@ def test_a_restatement_that_was_killed_is_finished_by_a_plain_build():
     history = next(history for history in HISTORIES if history.command is restate)
     _, after, _ = gone_through(history)
     for point, occurrence in points_of(history):
-        place = with_late_rows()
+        place = history.prepare()
         kill(place, history, point, occurrence)
         place.clock.advance(LEASE_TIME)
         place.build("2024-01-05")

