@@ -310,6 +310,22 @@ def test_a_join_filters_rows_by_its_own_condition_only_where_they_are_not_kept()
     assert windows(f"SELECT 1 FROM a LEFT ANTI JOIN b ON {condition}") == {"a": "open .. open", "b": "open .. open"}
 
 
+def test_columns_of_unknown_types_are_equal_by_day_only() -> None:
+    text = "SELECT 1 FROM a JOIN b ON a.ds = b.ds WHERE a.ds BETWEEN @start_dt AND @end_dt"
+    exact = {"a": "start .. end", "b": "start .. end"}
+    assert windows(text) == exact
+    assert windows(text, is_day_aligned=False) == {"a": "start .. end", "b": "start -1 days .. end +1 days"}
+    assert windows(text, is_day_aligned=False, time_types={"a": "timestamp", "b": "string"}) == exact
+
+
+@pytest.mark.parametrize("side", ["", "LEFT", "RIGHT"])
+def test_a_shared_column_of_a_join_narrows_both_sides(side: str) -> None:
+    text = f"SELECT 1 FROM a {side} JOIN b USING (ds) WHERE {WHOLE}"
+    assert windows(text) == {"a": "start .. end", "b": "start .. end"}
+    other = f"SELECT 1 FROM other {side} JOIN b USING (ds) WHERE {WHOLE}"
+    assert windows(other) == {"b": "start .. end"}
+
+
 def test_a_shared_column_of_a_full_join_narrows_both_sides() -> None:
     assert windows(f"SELECT 1 FROM a FULL JOIN b USING (ds) WHERE {WHOLE}") == {
         "a": "start .. end",

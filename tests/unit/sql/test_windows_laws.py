@@ -42,7 +42,7 @@ def holds(window: InputWindow, moment: datetime, start: datetime, end: datetime)
 
 def as_timestamp(point: Point) -> datetime:
     if isinstance(point, str):
-        return datetime.fromisoformat(point.removesuffix("+00:00").ljust(10))
+        return datetime.fromisoformat(point.removesuffix("+00:00"))
     return point if isinstance(point, datetime) else datetime(point.year, point.month, point.day)
 
 
@@ -373,7 +373,7 @@ def check_that_rows_outside_do_not_matter(random: Random, grain: Grain) -> None:
     unit = timedelta(days=1) if grain == "day" else timedelta(hours=1)
     first = datetime(2024, 2, 26, 20 if grain == "hour" else 0)
     queries = Queries(random=random, grain=grain)
-    query = sql("SELECT * FROM ({q}) q{w}", q=queries.query(2), w=queries.where(["q"]))
+    query = sql("SELECT * FROM ({q}) q{w}", q=queries.query(random.choice([1, 1, 2])), w=queries.where(["q"]))
     type_ = "date" if grain == "day" else "timestamp"
     found = [
         input_windows(query.spark, "spark", TIMES, time_types=types, is_day_aligned=grain == "day")
@@ -402,7 +402,7 @@ def check_that_rows_outside_do_not_matter(random: Random, grain: Grain) -> None:
             assert kept == tables or result(text, kept) == expected, (query.spark, dict(windows))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(["day", "hour"]))
 def test_rows_outside_of_the_windows_do_not_matter(seed: int, grain: Grain) -> None:
     # Hypothesis picks the seed only: drawing whole queries from it would take most of the time.
