@@ -6,6 +6,7 @@ loopback).
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import subprocess
@@ -36,7 +37,7 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A Connect server in a zone far from UTC."""
     folder = tmp_path_factory.mktemp("connect server")
     with socket.socket() as probe:
@@ -62,12 +63,15 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server = subprocess.Popen(
             [*command, "spark-internal"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
         )
-    try:
-        _wait_for(port, server, folder / "server.log")
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(30)
+    # Registered before any client: PySpark's clients call their server once more at exit and would wait for it long.
+    atexit.register(_end, server)
+    _wait_for(port, server, folder / "server.log")
+    return f"sc://127.0.0.1:{port}"
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    server.wait(30)
 
 
 def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:

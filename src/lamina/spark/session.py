@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 import threading
 import time
@@ -259,6 +260,10 @@ def _discard(session: Any) -> threading.Thread | None:
         return None
     client = session.client
     session._client = _NoClient()  # noqa: SLF001  # there is no public way to let go of a client
+    # What PySpark would do at exit for a session that is over: call its server, for ten minutes if that is gone.
+    at_exit = getattr(client, "_cleanup_ml_cache", None)
+    if at_exit is not None:
+        atexit.unregister(at_exit)
     farewell = threading.Thread(target=_release, args=(client,), name="lamina-release", daemon=True)
     farewell.start()
     return farewell
