@@ -91,7 +91,9 @@ def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, q
     if is_cancelled or condition in _CANCELLED:
         return Cancelled(f"{doing} was cancelled")
     if isinstance(error, PythonException):
-        return QueryFailed(f"{doing} failed in Python code that runs on Spark: {_last_python_line(_chain(error)[0][0])}")
+        return QueryFailed(
+            f"{doing} failed in Python code that runs on Spark: {_last_python_line(_chain(error)[0][0])}"
+        )
     # Words decide only where no condition does: those of an error about data may come out of the data.
     words = text if condition is None or condition.startswith(_VAGUE) else ""
     if is_connection_lost(error) or condition in _TRANSIENT or any(name in words for name in _LOST):
