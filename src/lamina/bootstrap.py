@@ -107,6 +107,7 @@ def open_application(options: OpenOptions, emit: Emit) -> Application:
     from lamina.app.apply_plan import Ports
     from lamina.project.files import FileProject
     from lamina.project.macros import load_recorded_macros
+    from lamina.project.recorded_signals import ask_recorded_signal
     from lamina.state.open import open_store
 
     root = find_project(options)
@@ -123,6 +124,7 @@ def open_application(options: OpenOptions, emit: Emit) -> Application:
         reach=reach,
         owner=_owner(clock),
         load_macros=load_recorded_macros,
+        ask_signal=ask_recorded_signal,
     )
     return Application(ports, new_run_id=lambda: uuid.uuid4().hex[:12])
 

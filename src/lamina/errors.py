@@ -261,6 +261,12 @@ class BadSchedule(DefinitionError):
     code = "LAM-DEF-005"
 
 
+class BadSignal(DefinitionError):
+    """A signal that does not exist, is called wrongly, or cannot be called at all."""
+
+    code = "LAM-DEF-006"
+
+
 class GraphError(InvalidProject):
     """Names or dependencies do not make a graph."""
 
@@ -345,6 +351,12 @@ class AuditFailed(PlanError):
     """A blocking audit found rows."""
 
     code = "LAM-PLAN-009"
+
+
+class SignalFailed(PlanError):
+    """A signal raised, or its answer says nothing about the intervals it was asked about."""
+
+    code = "LAM-PLAN-010"
 
 
 # --- state ---

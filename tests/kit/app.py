@@ -14,6 +14,7 @@ from lamina.app.records import LoadRequest, Owner
 from lamina.app.rendering import no_macros
 from lamina.app.requests import PlanRequest
 from lamina.planning.inputs import Flags
+from lamina.project.recorded_signals import ask_recorded_signal
 from lamina.state.memory import MemoryStateStore, _copied
 from lamina.timeline.interval import MICROS_PER_SECOND
 from tests.kit.engine import FakeCatalog, FakeEngine, from_inputs, logical
@@ -145,6 +146,7 @@ class Process:
             reach=self.reach,
             owner=Owner(host="desk", boot="b00t", process=number, command="build", started_at=self.place.clock.now()),
             load_macros=no_macros,
+            ask_signal=ask_recorded_signal,
             retry_pause=0.001,
         )
         return Application(ports, new_run_id=lambda: f"run-{number}-{next(self.place.numbers)}")

@@ -30,7 +30,7 @@ from lamina.app.ports import (
 from lamina.app.records import AddPartitions, PartitionColumn, SetView, SwitchGeneration, TableShape
 from lamina.errors import Cancelled, EngineError
 from lamina.graph.model import Column
-from lamina.timeline.interval import Instant
+from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from lamina.app.records import PartitionKey, Publish
     from lamina.errors import LaminaError
     from lamina.identity.naming import LogicalName, PhysicalName
-    from lamina.timeline.interval import Interval
 
 Row = tuple[str, str]
 COLUMNS = (Column(name="ds", type="string"), Column(name="x", type="string"))
@@ -269,6 +268,8 @@ class FakeEngine:
             shape=_shape(request),
             folders=folders,
             removed=tuple(sorted(touched - partitions.keys())),
+            changed=_changed(request, rows, [row for old in before.values() for row in old]),
+            content=repr(sorted(rows)) if request.interval is None else None,
         )
 
     def _rows_of(self, request: WriteRequest) -> Iterable[Row]:
@@ -363,6 +364,19 @@ class FakeEngine:
 
 def _is_inside(row: Row, interval: Interval | None) -> bool:
     return interval is None or interval.contains(Instant.parse_iso(row[0]))
+
+
+def _changed(request: WriteRequest, rows: Iterable[Row], old: Iterable[Row]) -> Intervals:
+    """Units of the recorded time with other rows than before."""
+    if request.grain is None:
+        return EMPTY
+    grain, found = request.grain, []
+    after, before = Counter(rows), Counter(old)
+    for row in {row for row in after.keys() | before.keys() if after[row] != before[row]}:
+        if any(_is_inside(row, part) for part in request.recorded):
+            unit = grain.floor(Instant.parse_iso(row[0]))
+            found.append(Interval(unit, grain.next(unit)))
+    return Intervals.of(found).intersect(request.recorded)
 
 
 def _key(row: Row, request: WriteRequest) -> PartitionKey:

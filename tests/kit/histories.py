@@ -88,6 +88,7 @@ HISTORIES = (
     History("restatement", with_late_rows, restate),
     History("everything again", with_late_rows, lambda process: process.build("2024-01-05", force=True)),
     History("changed query", with_a_change, lambda process: process.build("2024-01-05")),
+    History("everything again, nothing new", built, lambda process: process.build("2024-01-05", force=True)),
     History("removed model", with_a_removed_model, lambda process: process.build("2024-01-05")),
     History("new environment", built, lambda process: process.build("2024-01-05", "dev")),
 )

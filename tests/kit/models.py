@@ -116,9 +116,10 @@ class World:
         )
 
     def carry_out(self, plan: Any, failing: Iterable[str] = ()) -> None:
-        """Record what the plan's steps would do when they succeed."""
+        """Record what the plan's steps would do when they succeed, and only what was asked for comes out different."""
         for step in plan.steps:
-            if step.physical is None or not step.has_work or step.node in failing:
+            is_idle = step.action not in {"build", "seed_and_build"}
+            if step.physical is None or is_idle or step.node in failing:
                 continue
             version = plan.versions[step.node]
             former = self.facts.get(step.physical)

@@ -50,6 +50,7 @@ from lamina.graph.model import (
     PythonModule,
     SeedBody,
     SignalCall,
+    SignalCode,
     SqlBody,
     SqlText,
 )
@@ -392,7 +393,19 @@ models = st.builds(
     allow_partials=st.booleans(),
     stamp=maybe_texts,
     audits=_many(st.builds(AuditCall, name=texts, arguments=_mapping(texts))),
-    signals=_many(st.builds(SignalCall, name=texts, arguments=_mapping(texts))),
+    signals=_many(
+        st.builds(
+            SignalCall,
+            name=texts,
+            arguments=_mapping(texts),
+            values=_mapping(scalars),
+            location=st.none() | locations,
+            code=st.none()
+            | st.builds(
+                SignalCode, module=texts, function=texts, modules=_many(modules), variables=_mapping(scalars)
+            ),
+        )
+    ),
     grains=_many(texts),
     partitioned_by=_many(texts),
     clustered_by=_many(texts),

@@ -16,6 +16,7 @@ import pytest
 from lamina.app.records import (
     AttemptAborted,
     AttemptIs,
+    AttemptUnchanged,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
@@ -36,10 +37,10 @@ from lamina.app.records import (
 )
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost, StateError, StateTooNew
 from lamina.graph.names import NodeName
-from lamina.planning.inputs import Read, VersionFacts
+from lamina.planning.inputs import Read, Rewrite, VersionFacts
 from lamina.state import backend, tables
 from lamina.state.migrations.upgrade import upgrade
-from lamina.timeline.interval import Intervals
+from lamina.timeline.interval import EMPTY, Intervals
 from tests.kit.state import (
     NOW,
     ORDERS,
@@ -113,13 +114,14 @@ def test_an_empty_store_answers_every_question(store):
             heads=(PHYSICAL,),
             manifests=(PHYSICAL,),
             checkpoints_of=("prod",),
+            revisions_since=(RevisionsSince(environment="prod"),),
         )
     )
     assert (loaded.revisions["prod"].number, loaded.revisions["prod"].status) == (0, "new")
     assert not loaded.revisions["prod"].pointers
     assert (dict(loaded.facts), dict(loaded.definitions)) == ({}, {})
     assert (dict(loaded.heads), dict(loaded.manifests)) == ({}, {})
-    assert loaded.checkpoints["prod"] == ()
+    assert (loaded.checkpoints["prod"], loaded.series["prod"]) == ((), ())
     assert not store.load(LoadRequest(all_environments=True)).revisions
     assert store.unsettled(NOW).is_empty
     assert store.history() == ()
@@ -421,7 +423,71 @@ def test_a_whole_build_leaves_its_time_and_what_it_read(store):
 
 def test_an_interval_is_no_whole_build(store):
     finish(store, 1, 1, interval=days(1))
-    assert (facts_of(store).built_at, facts_of(store).reads) == (None, ())
+    assert facts_of(store).built_at is None
+
+
+def test_a_parent_is_followed_from_the_first_time_it_is_read(store):
+    finish(store, 1, 1, interval=days(1))
+    finish(store, 2, 2, interval=days(2))
+    assert facts_of(store).reads == (Read(physical=OTHER, sequence=1),)
+
+
+def test_following_moves_on_and_never_back(store):
+    finish(store, 1, 1, interval=days(1, 4))
+    for sequence in (9, 5):
+        followed = (Read(physical=OTHER, sequence=sequence),)
+        store.commit([CoverageRemoved(physical=PHYSICAL, intervals=covering(days(2)), followed=followed)])
+    found = facts_of(store)
+    assert found.reads == (Read(physical=OTHER, sequence=9),)
+    assert (found.covered, found.reopened) == (covering(days(1), days(3, 4)), covering(days(2)))
+
+
+def test_what_was_recorded_and_is_to_be_done_again_stays_known_until_it_is_done(store):
+    finish(store, 1, 1, interval=days(1, 3))
+    store.commit([opened(2, interval=days(2, 5))])
+    assert facts_of(store).reopened == covering(days(2, 3))
+    store.commit([aborted(2)])
+    assert (facts_of(store).covered, facts_of(store).reopened) == (covering(days(1)), covering(days(2, 3)))
+    finish(store, 3, 2, interval=days(2))
+    assert (facts_of(store).covered, facts_of(store).reopened) == (covering(days(1, 2)), covering(days(3)))
+
+
+def test_an_attempt_that_changed_nothing_is_done_without_a_publish(store):
+    finish(store, 1, 1, interval=days(1, 3))
+    before = facts_of(store)
+    store.commit([opened(2, interval=days(2))])
+    store.commit([AttemptUnchanged(number=2, physical=PHYSICAL)])
+    after = facts_of(store)
+    assert (after.covered, after.reopened, after.head_sequence) == (before.covered, EMPTY, before.head_sequence)
+    assert store.unsettled(later(1)).is_empty
+    with pytest.raises(CommitRefused):
+        store.commit([AttemptUnchanged(number=1, physical=PHYSICAL)])
+
+
+def test_rewrites_are_told_after_a_head(store):
+    finish(store, 1, 1, interval=days(1, 3))
+    assert facts_of(store).rewritten_at == 0
+    for number, sequence, is_asked in ((2, 2, False), (3, 3, True)):
+        store.commit([opened(number, interval=days(2))])
+        fact = replace(decided(number, sequence), rewritten=covering(days(2)), is_asked=is_asked)
+        store.commit([fact])
+        store.commit([done(number)])
+    assert facts_of(store).rewritten_at == 3
+
+    def rewrites(after: int) -> tuple[Rewrite, ...]:
+        asked = (Read(physical=PHYSICAL, sequence=after),)
+        return store.load(LoadRequest(rewrites=asked)).rewrites.get(PHYSICAL, ())
+
+    second = Rewrite(sequence=3, intervals=covering(days(2)), is_asked=True)
+    assert rewrites(0) == (Rewrite(sequence=2, intervals=covering(days(2))), second)
+    assert (rewrites(2), rewrites(3)) == ((second,), ())
+
+
+def test_a_head_is_loaded_as_it_was_decided(store):
+    store.commit([opened(1)])
+    shown = replace(head(1, 1), view_sql="SELECT 1", content="2:3:4")
+    store.commit([replace(decided(1, 1), head=shown)])
+    assert store.load(LoadRequest(heads=(PHYSICAL,))).heads[PHYSICAL] == shown
 
 
 def test_versions_do_not_share_their_work(store):
@@ -575,6 +641,24 @@ def test_checkpoints_are_the_finalized_revisions_newest_first(store):
         revision(number=1, status="finalized", is_followed=True),
     )
     assert loaded.checkpoints["dev"] == ()
+
+
+def test_a_series_of_revisions_begins_with_the_last_followed_one(store):
+    def numbers(**since: Any) -> list[int]:
+        asked = (RevisionsSince(environment="prod", **since), RevisionsSince(environment="dev"))
+        loaded = store.load(LoadRequest(revisions_since=asked, facts_of_pointers=False))
+        assert loaded.series["dev"] == ()
+        return [found.number for found in loaded.series["prod"]]
+
+    for number in (1, 2, 3, 4):
+        store.commit([RevisionWritten(revision=revision(number=number, created_at=later(10 * number)))])
+    assert numbers() == [1, 2, 3, 4]
+    store.commit([RevisionFollowed(environment="prod", number=3)])
+    assert numbers() == [3, 4]
+    assert numbers(moment=later(29)) == [2, 3, 4]
+    assert numbers(moment=later(20)) == [2, 3, 4]
+    assert numbers(moment=later(5)) == [1, 2, 3, 4]
+    assert numbers(moment=later(99)) == [3, 4]
 
 
 def test_a_version_is_found_under_every_name_it_ever_had(store):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.apply_plan import Pace, Ports, apply_plan, settle, with_notice
+from lamina.app.ask_signals import plan_with_signals
 from lamina.app.gather import environment_name, gather, load_recorded, physical_names
 from lamina.app.leases import LeaseKeeper
 from lamina.app.records import LoadRequest
@@ -21,7 +22,6 @@ from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import versions_of
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.planning.missing import next_release
-from lamina.planning.plan import make_plan
 from lamina.planning.selection import unknown_model
 from lamina.sql.names import parse_table_name
 from lamina.sql.query import analyse_query
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
+    from lamina.planning.inputs import PlanInputs
     from lamina.planning.steps import Plan
     from lamina.timeline.interval import Instant, Intervals
 
@@ -78,7 +79,7 @@ class Application:
     def plan(self, request: PlanRequest) -> Report:
         """Say what `build` (or `run`) would do; touches nothing."""
         gathered = self._gathered(request)
-        plan = make_plan(gathered.inputs)
+        plan = self._make_plan(gathered.inputs)
         report = planned(plan, gathered.settings)
         unsettled = self._ports.store.unsettled(self._ports.clock.now())
         if not unsettled.is_empty:
@@ -109,12 +110,19 @@ class Application:
         _check_range(request)
         return gather(self._ports.project, self._ports.store, request)
 
+    def _make_plan(self, inputs: PlanInputs) -> Plan:
+        def session() -> Any:
+            self._ports.engine.prepare(inputs.command)
+            return self._ports.engine.frame("SELECT 1").sparkSession
+
+        return plan_with_signals(inputs, self._ports.ask_signal, session)
+
     def _plan_and_apply(self, request: PlanRequest, confirm: Callable[[Report], bool] | None) -> Report:
         ports, pause = self._ports, self._ports.retry_pause
         for round_number in range(1, _PLANNING_ROUNDS + 1):
             self._settle(request.command)
             gathered = self._gathered(request)
-            plan = make_plan(gathered.inputs)
+            plan = self._make_plan(gathered.inputs)
             report = planned(plan, gathered.settings)
             if plan.is_blocked:
                 return report
@@ -142,7 +150,8 @@ class Application:
 
     def _nothing_to_do(self, report: Report, plan: Plan) -> Report:
         upcoming = next_release(plan.models, plan.now) if plan.command == "run" else None
-        return replace(report, status="nothing_to_do", next_release=upcoming)
+        status = "failed" if plan.failures else "nothing_to_do"
+        return replace(report, status=status, next_release=upcoming)
 
     def _settle(self, command: str) -> None:
         """Finish what others left behind before planning on top of it."""

@@ -12,7 +12,7 @@ from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
 from lamina.app.records import CoverageRemoved, DefinitionRecorded, MarkIs, RunFinished, RunStarted, VersionRecorded
 from lamina.app.recover import RecoveryPorts, recover_everything
-from lamina.app.report import NodeResult, Report
+from lamina.app.report import NodeResult, Report, unanswered
 from lamina.app.write_version import WritePorts, WriteTarget
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.dag import Graph, Notice
@@ -21,6 +21,7 @@ from lamina.graph.model import SeedBody
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lamina.app.ask_signals import AskSignal
     from lamina.app.ports import Clock, Emit, Engine, ProjectSettings, ProjectSource, Reach, StateStore
     from lamina.app.records import Fact, Owner
     from lamina.app.rendering import MacroLoader
@@ -43,6 +44,7 @@ class Ports:
     reach: Reach
     owner: Owner
     load_macros: MacroLoader
+    ask_signal: AskSignal
     retry_pause: float = 1.0
     """Seconds before something that failed in a way that may pass is tried again; later pauses are longer."""
 
@@ -135,6 +137,7 @@ def _apply(
                     _definitions(plan, before.pointers),
                 )
             environment_status = after_status
+            results |= unanswered(plan)
             has_failed = any(result.status == "failed" for result in results.values())
             status = "failed" if has_failed else "succeeded"
     except PlanOutdated:
@@ -152,7 +155,7 @@ def _apply(
         environment_status=environment_status,
         run_id=run_id,
         results=_with_reused(plan, results),
-        notices=(),
+        notices=tuple(_null_times(name, result.null_times) for name, result in results.items() if result.null_times),
         views=views,
         seconds=round(clock.elapsed() - begun, 3),
     )
@@ -196,14 +199,15 @@ def _reopen(ports: Ports, plan: Plan) -> Mapping[PhysicalName, int]:
     what lies below a rewritten interval is still to be done.
     """
     again = {
-        step.physical: step.redone for step in plan.steps if step.physical is not None and not step.redone.is_empty
+        step.physical: CoverageRemoved(physical=step.physical, intervals=step.redone, followed=step.followed)
+        for step in plan.steps
+        if step.physical is not None and not step.redone.is_empty
     }
     if not again:
         return plan.marks
     try:
         ports.store.commit(
-            [CoverageRemoved(physical=physical, intervals=intervals) for physical, intervals in again.items()],
-            [MarkIs(physical=physical, mark=plan.marks[physical]) for physical in again],
+            list(again.values()), [MarkIs(physical=physical, mark=plan.marks[physical]) for physical in again]
         )
     except CommitRefused as error:
         raise PlanOutdated(
@@ -241,6 +245,8 @@ def _execute(
             run_id=run_id,
             mark=marks.get(physical, 0),
             recorded=_recorded(ports, plan, step),
+            recorded_time=step.recorded,
+            is_asked=step.is_asked,
             seed_text=ports.project.seed_text(model.body.path) if isinstance(model.body, SeedBody) else None,
         )
 
@@ -344,6 +350,15 @@ def pointers_to_move(
 def _status_after(plan: Plan, pointers: Mapping[NodeName, Pointer]) -> Status:
     is_complete = dict(pointers) == dict(plan.pointers)
     return plan.final_status if is_complete else "active"
+
+
+def _null_times(name: NodeName, count: int) -> Notice:
+    rows = "1 row without a time was" if count == 1 else f"{count} rows without a time were"
+    return Notice(
+        code="LAM-WARN-014",
+        message=f"{rows} left out of `{name}`: a row belongs to an interval by its time column",
+        node=name,
+    )
 
 
 def _with_reused(plan: Plan, results: dict[NodeName, NodeResult]) -> dict[NodeName, NodeResult]:

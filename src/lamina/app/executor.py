@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
+from lamina.app.follow_rewrites import reached_now
 from lamina.app.report import NodeResult
+from lamina.app.shelter import sheltered
 from lamina.app.write_version import PAUSE_GROWTH, TRIES, VersionWriter
 from lamina.errors import BatchFailed, Cancelled, LaminaError
 from lamina.graph.kinds import View, has_intervals
+from lamina.planning.batches import batches_of
+from lamina.planning.rewrites import NOTHING_REACHED, follows
+from lamina.planning.steps import Batch
+from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from lamina.app.ports import Emit
     from lamina.app.write_version import BatchOutcome, WritePorts, WriteTarget
     from lamina.graph.names import NodeName
-    from lamina.planning.steps import Batch, Plan, Step
+    from lamina.planning.steps import Plan, Step
 
 _STOPPED = "the command was stopped before it was finished"
 
@@ -29,9 +35,16 @@ class _Progress:
     """A node while its batches run."""
 
     step: Step
-    waiting: list[Batch]
+    waiting: list[Batch] = field(default_factory=list)
+    total: int = 0
+    is_open: bool = False
+    """Whether it is known what to compute; the first thing that is done is to find out."""
     running: int = 0
     finished: int = 0
+    processed: Intervals = EMPTY
+    changed: Intervals = EMPTY
+    follows: bool = False
+    """Whether recorded time is computed again because what it reads came out with other rows."""
     rows: int | None = None
     statements: int = 0
     null_times: int = 0
@@ -41,11 +54,10 @@ class _Progress:
     skipped: str | None = None
     is_same: bool = False
     """Nothing had to be done after all: the models it reads came out the same."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_over(self) -> bool:
-        return self.running == 0 and (not self.waiting or self.is_stopped)
+        return self.running == 0 and ((self.is_open and not self.waiting) or self.is_stopped)
 
     @property
     def is_stopped(self) -> bool:
@@ -68,39 +80,23 @@ class Executor:
         self._plan, self._ports, self._target_of, self._emit = plan, ports, target_of, emit
         self._concurrency, self._is_fail_fast = max(1, concurrency), is_fail_fast
         self._results: dict[NodeName, NodeResult] = {}
-        self._progress = {step.node: _Progress(step, list(step.batches)) for step in plan.steps if step.has_work}
+        self._progress = {step.node: _Progress(step) for step in plan.steps if step.has_work}
         self._is_stopping = threading.Event()
-        self._fatal: BaseException | None = None
 
     def run(self) -> dict[NodeName, NodeResult]:
         """Run everything that can run; results of nodes with work only.
 
-        An interrupt cancels Spark's jobs, lets decided publishes finish and is raised again. It only ever reaches the
-        thread that waits here, so that it cannot tear the bookkeeping apart.
+        An interrupt cancels Spark's jobs, lets decided publishes finish and is raised again.
         """
-        is_over = threading.Event()
-        thread = threading.Thread(target=self._coordinate, args=(is_over,), name="lamina-executor")
-        try:
-            thread.start()
-            _wait_for(thread, is_over)
-        except BaseException:
-            self._stop()
-            _wait_for(thread, is_over)
-            raise
-        if self._fatal is not None:
-            raise self._fatal
-        return self._results
+        sheltered(self._run_all, self._stop)
+        return {name: result for name, result in self._results.items() if not self._is_silent(name, result)}
 
-    def _coordinate(self, is_over: threading.Event) -> None:
-        try:
-            self._run_all()
-        except BaseException as error:  # noqa: BLE001  # raised again by the thread that waits
-            self._fatal = error
-        finally:
-            is_over.set()
+    def _is_silent(self, name: NodeName, result: NodeResult) -> bool:
+        """Whether the plan did not promise anything for the node, and nothing came of it."""
+        return result.is_same and not self._progress[name].step.batches
 
     def _run_all(self) -> None:
-        running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]] = {}
+        running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch | None]] = {}
         with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="lamina-batch") as pool:
             while True:
                 self._start_ready(pool, running)
@@ -117,7 +113,7 @@ class Executor:
         self._ports.engine.cancel()
 
     def _start_ready(
-        self, pool: ThreadPoolExecutor, running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch]]
+        self, pool: ThreadPoolExecutor, running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch | None]]
     ) -> None:
         for progress in self._progress.values():
             if progress.step.node in self._results:
@@ -126,6 +122,10 @@ class Executor:
                 continue
             if self._is_stopping.is_set() and progress.waiting and not progress.is_stopped:
                 progress.skipped = _STOPPED
+            if progress.begun is None and len(running) < self._concurrency:
+                progress.begun = self._ports.clock.elapsed()
+                progress.running += 1
+                running[pool.submit(self._open, progress)] = (progress, None)
             limit = progress.step.batch_concurrency
             while (
                 len(running) < self._concurrency
@@ -133,8 +133,6 @@ class Executor:
                 and progress.running < limit
                 and not progress.is_stopped
             ):
-                if progress.begun is None:
-                    progress.begun = self._ports.clock.elapsed()
                 batch = progress.waiting.pop(0)
                 progress.running += 1
                 running[pool.submit(self._batch, progress, batch)] = (progress, batch)
@@ -177,20 +175,49 @@ class Executor:
                 waiting.extend(self._plan.models[read].reads)
         return found
 
+    def _open(self, progress: _Progress) -> BatchOutcome | None:
+        """Find out what there is to compute, in a worker thread: nodes above may have come out with other rows."""
+        step = progress.step
+        model = self._plan.models[step.node]
+        if not has_intervals(model.kind):
+            self._open_whole(progress)
+            return None
+        reached = reached_now(self._ports.store, self._plan, step.node) if follows(model) else NOTHING_REACHED
+        following = reached.intervals.intersect(step.may_follow)
+        if step.certain.is_empty and following.is_empty:
+            progress.is_same = True
+            return None
+        progress.writer = VersionWriter(self._ports, self._target_of(step))
+        if reached.followed:
+            progress.writer.follow(reached)
+        progress.follows = not following.is_empty
+        progress.waiting.extend(batches_of(model, step.certain.union(following)))
+        progress.total = len(progress.waiting)
+        progress.is_open = True
+        return None
+
+    def _open_whole(self, progress: _Progress) -> None:
+        step = progress.step
+        is_view = isinstance(self._plan.models[step.node].kind, View)
+        progress.writer = VersionWriter(self._ports, self._target_of(step))
+        may_be_same = step.reason in {"upstream_changed", "upstream_rewritten"} or not step.batches
+        if may_be_same and not is_view and progress.writer.is_up_to_date():
+            progress.is_same = True
+            return
+        progress.follows = not step.batches
+        progress.waiting.append(Batch(index=0, interval=None))
+        progress.total = 1
+        progress.is_open = True
+
     def _batch(self, progress: _Progress, batch: Batch) -> BatchOutcome | None:
         """One batch with its retries, in a worker thread; `None` when it was not done after all."""
-        step = progress.step
-        with progress.lock:
-            if progress.writer is None:
-                progress.writer = VersionWriter(self._ports, self._target_of(step))
-                progress.is_same = self._came_out_the_same(progress)
-        writer = progress.writer
-        if progress.is_same:
-            return None
+        step, writer = progress.step, progress.writer
+        if writer is None:
+            raise RuntimeError(f"`{step.node}` was not opened")
         if self._is_stopping.is_set():
             progress.skipped = _STOPPED
             return None
-        total = len(step.batches)
+        total = progress.total
         self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.interval))
         begun = self._ports.clock.elapsed()
         pause = self._ports.retry_pause
@@ -216,13 +243,7 @@ class Executor:
         )
         return outcome
 
-    def _came_out_the_same(self, progress: _Progress) -> bool:
-        model = self._plan.models[progress.step.node]
-        if progress.step.reason != "upstream_changed" or has_intervals(model.kind) or isinstance(model.kind, View):
-            return False
-        return progress.writer is not None and progress.writer.is_up_to_date()
-
-    def _collect(self, future: Future[BatchOutcome | None], progress: _Progress, batch: Batch) -> None:
+    def _collect(self, future: Future[BatchOutcome | None], progress: _Progress, batch: Batch | None) -> None:
         progress.running -= 1
         try:
             outcome = future.result()
@@ -235,16 +256,19 @@ class Executor:
                 progress.finished += 1
                 progress.statements += outcome.statements
                 progress.null_times += outcome.null_times
+                progress.changed = progress.changed.union(outcome.changed)
+                if batch is not None and batch.interval is not None:
+                    progress.processed = progress.processed.union(Intervals.of([batch.interval]))
                 if outcome.rows is not None:
                     progress.rows = (progress.rows or 0) + outcome.rows
         if progress.is_over:
             self._finish(progress)
 
-    def _fail(self, progress: _Progress, batch: Batch, error: LaminaError) -> None:
+    def _fail(self, progress: _Progress, batch: Batch | None, error: LaminaError) -> None:
         model = self._plan.models[progress.step.node]
         error.node = error.node or str(progress.step.node)
         error.location = error.location or model.location
-        if error.interval is None and batch.interval is not None:
+        if error.interval is None and batch is not None and batch.interval is not None:
             error.interval = batch.interval.to_pair()
         if progress.error is None:
             progress.error = error
@@ -271,19 +295,12 @@ class Executor:
             rows=progress.rows,
             seconds=round(seconds, 3) if seconds is not None else None,
             batches=progress.finished,
+            intervals=progress.processed,
+            changed=progress.changed,
+            follows=progress.follows,
+            null_times=progress.null_times,
             statements=progress.statements,
             error=progress.error,
             explanation=f"skipped: {why}" if why else None,
             is_same=progress.is_same,
         )
-
-
-def _wait_for(thread: threading.Thread, is_over: threading.Event) -> None:
-    """Wait until the thread's work is over, or the thread turns out never to have started.
-
-    In portions, because a wait without end cannot be interrupted everywhere; and not by `join`, which an interrupt may
-    leave with the thread taken for ended.
-    """
-    while not is_over.wait(1):
-        if thread.ident is None:
-            return

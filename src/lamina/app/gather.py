@@ -14,6 +14,7 @@ from lamina.identity.fingerprint import has_object, version_of, versions_of
 from lamina.identity.naming import physical_name
 from lamina.identity.version import NodeVersion
 from lamina.planning.inputs import PlanInputs
+from lamina.planning.rewrites import to_look_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.identity.version import Fingerprint
+    from lamina.planning.inputs import Rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         for node, pointer in before.items()
         if pointer.definition_id in definitions
     }
+    physical = physical_names(graph, versions, loaded)
     inputs = PlanInputs(
         command=request.command,
         graph=graph,
@@ -76,14 +79,23 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         baseline=baseline,
         baseline_name=settings.baseline,
         facts=loaded.facts,
-        physical=physical_names(graph, versions, loaded),
+        physical=physical,
         now=request.now,
         default_start=settings.default_start,
         flags=request.flags,
+        rewrites=_rewrites(store, graph, physical, loaded),
         previous=previous,
         previous_fingerprints={node: local_fingerprint(model) for node, model in previous.items()},
     )
     return Gathered(inputs=inputs, settings=settings)
+
+
+def _rewrites(
+    store: StateStore, graph: Graph, physical: Mapping[NodeName, PhysicalName], loaded: Loaded
+) -> Mapping[PhysicalName, tuple[Rewrite, ...]]:
+    """Rewrites that readers have not followed: most of the time there are none, and nothing is read."""
+    wanted = to_look_up(graph, physical, loaded.facts)
+    return store.load(LoadRequest(rewrites=wanted, facts_of_pointers=False)).rewrites if wanted else {}
 
 
 def local_fingerprint(model: Model) -> Fingerprint:
@@ -150,6 +162,9 @@ def _gather_recorded(settings: ProjectSettings, store: StateStore, request: Plan
         )
         for node, pointer in environment.pointers.items()
     }
+    physical = {
+        node: pointer.physical for node, pointer in environment.pointers.items() if pointer.physical is not None
+    }
     inputs = PlanInputs(
         command=request.command,
         graph=graph,
@@ -158,11 +173,10 @@ def _gather_recorded(settings: ProjectSettings, store: StateStore, request: Plan
         baseline=baseline,
         baseline_name=settings.baseline,
         facts=loaded.facts,
-        physical={
-            node: pointer.physical for node, pointer in environment.pointers.items() if pointer.physical is not None
-        },
+        physical=physical,
         now=request.now,
         default_start=settings.default_start,
         flags=request.flags,
+        rewrites=_rewrites(store, graph, physical, loaded),
     )
     return Gathered(inputs=inputs, settings=settings)

@@ -5,6 +5,7 @@ The steps are those of `docs/concepts/write-protocol.md`, section 5.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from lamina.app.events import Recovering, ViewsChanged
@@ -14,13 +15,16 @@ from lamina.app.records import (
     LoadRequest,
     RevisionFollowed,
     RevisionIs,
+    RevisionsSince,
     RevisionWritten,
     environment_resource,
 )
 from lamina.app.recover import close_lost, require_live
 from lamina.environments.pointers import Revision
-from lamina.errors import CommitRefused, LeaseHeld, LeaseLost, PlanOutdated
+from lamina.app.shelter import sheltered
+from lamina.errors import Cancelled, CommitRefused, LeaseHeld, LeaseLost, PlanOutdated
 from lamina.identity.naming import logical_name
+from lamina.timeline.interval import Instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
     from lamina.app.recover import RecoveryPorts
     from lamina.environments.pointers import Pointer
     from lamina.graph.names import NodeName
+
+# By how much the clocks of two machines that change one environment may differ.
+_CLOCK_SKEW_MICROS = 3_600_000_000
 
 
 def view_changes(
@@ -66,6 +73,7 @@ class EnvironmentPointer:
 
     def __init__(self, ports: RecoveryPorts, emit: Emit) -> None:
         self._ports, self._emit = ports, emit
+        self._is_stopping = threading.Event()
 
     def move(
         self, before: Revision, after: Revision, order: Iterable[NodeName], recorded: tuple[Fact, ...] = ()
@@ -73,18 +81,27 @@ class EnvironmentPointer:
         """Write the next revision and let the views follow; answers how many views changed.
 
         `before` must still be the newest revision, else `PlanOutdated`. Where views may differ from `before`, because
-        it was not followed or a lease was lost, all of them are compared with what the catalog shows.
+        it was not followed or a lease was lost, all of them are compared with what the catalog shows. An interrupt lets
+        what is decided finish.
         """
+        return sheltered(lambda: self._move(before, after, order, recorded), self._stop)
+
+    def _stop(self) -> None:
+        """Decide nothing more, and wait for nobody."""
+        self._is_stopping.set()
+        self._ports.keeper.give_up_waiting()
+
+    def _move(self, before: Revision, after: Revision, order: Iterable[NodeName], recorded: tuple[Fact, ...]) -> int:
         ports = self._ports
         grant = ports.keeper.take(environment_resource(after.environment))
         ports.reach("promote.taken")
         try:
             with ports.keeper.holding(grant) as token:
+                if self._is_stopping.is_set():
+                    raise Cancelled(f"pointing environment `{after.environment}` was cancelled")
                 self._decide(before, after, recorded, token)
                 is_certain = before.is_followed and not grant.lost
-                changes = (
-                    self._between(before.pointers, after, order) if is_certain else self._all(after, order, before)
-                )
+                changes = self._between(before.pointers, after, order) if is_certain else self._all(grant, after, order)
                 changed = self._follow(grant, after, changes)
                 if grant.lost:
                     close_lost(ports, grant, None)
@@ -112,6 +129,9 @@ class EnvironmentPointer:
 
     def follow_up(self, environment: str) -> None:
         """Finish a revision whose views were not all set, or were set late, when its command ended."""
+        sheltered(lambda: self._follow_up(environment), self._stop)
+
+    def _follow_up(self, environment: str) -> None:
         try:
             grant = self._ports.keeper.take_now(environment_resource(environment))
         except LeaseHeld:
@@ -127,7 +147,7 @@ class EnvironmentPointer:
         newest = self._ports.store.load(request).revisions[environment]
         if not newest.is_followed or (grant.lost and newest.number):
             self._emit(Recovering(resource=environment, detail="its views are set to the recorded pointers"))
-            self._follow(grant, newest, self._all(newest, ()))
+            self._follow(grant, newest, self._all(grant, newest, ()))
         if grant.lost:
             close_lost(self._ports, grant, own)
 
@@ -148,22 +168,20 @@ class EnvironmentPointer:
     ) -> tuple[ShowView | HideView, ...]:
         return view_changes(after.environment, self._ports.unsuffixed, before, after.pointers, order)
 
-    def _all(
-        self, revision: Revision, order: Iterable[NodeName], before: Revision | None = None
-    ) -> tuple[ShowView | HideView, ...]:
-        """Every view of the environment as it must be, those of nodes it had in earlier revisions included.
+    def _all(self, grant: LeaseGrant, revision: Revision, order: Iterable[NodeName]) -> tuple[ShowView | HideView, ...]:
+        """Every view of the environment as it must be, those of nodes it has no more included.
 
-        Earlier revisions are the checkpoints, those that were never followed, and `before`.
+        A view can still be there from any revision since the last one that was followed, and, where leases were lost,
+        from any that a late statement under them may be about.
         """
-        environment = revision.environment
-        request = LoadRequest(checkpoints_of=(environment,), facts_of_pointers=False)
-        checkpoints = self._ports.store.load(request).checkpoints.get(environment, ())
-        behind = self._ports.store.unsettled(self._ports.clock.now()).revisions
-        known = [*checkpoints, *(other for other in behind if other.environment == environment)]
-        if before is not None:
-            known.append(before)
+        oldest = min((lease.owner.started_at for lease in grant.lost), default=None)
+        since = RevisionsSince(
+            environment=revision.environment,
+            moment=Instant(oldest.micros - _CLOCK_SKEW_MICROS) if oldest is not None else None,
+        )
+        request = LoadRequest(revisions_since=(since,), facts_of_pointers=False)
         earlier: dict[NodeName, Pointer] = {}
-        for one in known:
+        for one in self._ports.store.load(request).series[revision.environment]:
             earlier |= {name: pointer for name, pointer in one.pointers.items() if name not in revision.pointers}
         return self._between(earlier, revision, order)
 

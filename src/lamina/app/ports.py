@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from lamina.timeline.interval import EMPTY
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, PythonBody, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
-    from lamina.timeline.interval import Instant, Interval
+    from lamina.timeline.grain import Grain
+    from lamina.timeline.interval import Instant, Interval, Intervals
 
 
 class StateStore(Protocol):
@@ -74,9 +77,11 @@ class StateStore(Protocol):
         """Write all facts if everything required is true, else nothing (`CommitRefused`, `LeaseLost` for a token).
 
         `DefinitionRecorded` and `VersionRecorded` of something known are no change. `AttemptOpened` also removes its
-        interval from the covered ones. `AttemptDone` adds it (or marks the whole build), with the attempt's reads and
-        execution time. `AttemptDecided` moves the head and the manifest. Each of them, and `CoverageRemoved`, moves the
-        version's mark by one, but opening and aborting an attempt without an interval do not.
+        interval from the covered ones (what was covered is then reopened), and follows parents it reads for the first
+        time from there on. `AttemptDone` and `AttemptUnchanged` add it (or mark the whole build, with the attempt's
+        reads and execution time). `AttemptDecided` moves the head and the manifest, and adds a rewrite where some time
+        was rewritten. Each of them, and `CoverageRemoved`, moves the version's mark by one, but opening and aborting an
+        attempt without an interval do not.
         """
         ...
 
@@ -152,6 +157,10 @@ class WriteRequest:
     interval: Interval | None = None
     time_column: TimeColumn | None = None
     base: Base | None = None
+    recorded: Intervals = EMPTY
+    """Parts of the interval that the base holds rows for because they were computed before: what is compared."""
+    grain: Grain | None = None
+    """The units in which differences are told."""
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     storage_format: str | None = None
@@ -170,6 +179,10 @@ class Written:
     removed: tuple[PartitionKey, ...] = ()
     statements: int = 1
     null_times: int = 0
+    changed: Intervals = EMPTY
+    """Units of the request's recorded time whose rows are not those of the base; when in doubt, too many."""
+    content: str | None = None
+    """A text that is the same for the same rows, in any order, of a table that was written whole; `None`: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

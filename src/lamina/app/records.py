@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from lamina.timeline.interval import EMPTY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.identity.version import Fingerprint
-    from lamina.planning.inputs import Read, VersionFacts
+    from lamina.planning.inputs import Read, Rewrite, VersionFacts
     from lamina.timeline.interval import Instant, Interval, Intervals
 
 PartitionKey: TypeAlias = "tuple[str | None, ...]"
@@ -60,6 +62,8 @@ class Head:
     shape: TableShape
     view_sql: str | None = None
     """The query shown by a version that stores no rows."""
+    content: str | None = None
+    """What was measured of the rows of a whole table: equal texts mean equal rows. `None` where it was not."""
 
 
 # --- how a publish is carried out, recorded before it is ---
@@ -158,6 +162,18 @@ class AttemptDecided:
     folders_set: Mapping[PartitionKey, str] = field(default_factory=lambda: MappingProxyType({}))
     folders_removed: tuple[PartitionKey, ...] = ()
     rows: int | None = None
+    rewritten: Intervals = EMPTY
+    """Recorded time that came out with other rows than before."""
+    is_asked: bool = False
+    """Whether a person asked for that, here or further up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptUnchanged:
+    """What the attempt computed is what is shown already: it counts as done, and nothing is published."""
+
+    number: int
+    physical: PhysicalName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +195,11 @@ class AttemptAborted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageRemoved:
-    """Intervals count as not done any more."""
+    """Intervals count as not done any more; `followed` says up to which head of its parents that follows rewrites."""
 
     physical: PhysicalName
     intervals: Intervals
+    followed: tuple[Read, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +276,7 @@ Fact: TypeAlias = (
     | AttemptOpened
     | AttemptDecided
     | AttemptDone
+    | AttemptUnchanged
     | AttemptAborted
     | CoverageRemoved
     | LeaseReleased
@@ -373,6 +391,14 @@ class Unsettled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionsSince:
+    """The last followed revision of an environment and all after it; with `moment`, from what was newest then on."""
+
+    environment: str
+    moment: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
     """Which facts to read in one consistent snapshot.
 
@@ -389,7 +415,11 @@ class LoadRequest:
     facts_of_pointers: bool = True
     heads: tuple[PhysicalName, ...] = ()
     manifests: tuple[PhysicalName, ...] = ()
+    rewrites: tuple[Read, ...] = ()
+    """Versions whose rewrites after a head are wanted; one version may be asked for once."""
     checkpoints_of: tuple[str, ...] = ()
+    revisions_since: tuple[RevisionsSince, ...] = ()
+    """Each environment may be asked for once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,8 +431,12 @@ class Loaded:
     definitions: Mapping[str, Model] = field(default_factory=lambda: MappingProxyType({}))
     heads: Mapping[PhysicalName, Head] = field(default_factory=lambda: MappingProxyType({}))
     manifests: Mapping[PhysicalName, Mapping[PartitionKey, str]] = field(default_factory=lambda: MappingProxyType({}))
+    rewrites: Mapping[PhysicalName, tuple[Rewrite, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Oldest first; absent where there is none."""
     checkpoints: Mapping[str, tuple[Revision, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Finalized revisions of the environments asked for, newest first."""
+    series: Mapping[str, tuple[Revision, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """The answers to `revisions_since`, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

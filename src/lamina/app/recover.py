@@ -7,6 +7,7 @@ a decided publish is carried out by whoever comes next; a lost lease means the v
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.app.events import Recovering
@@ -23,6 +24,7 @@ from lamina.app.records import (
     SwitchGeneration,
     version_resource,
 )
+from lamina.app.shelter import sheltered
 from lamina.errors import LeaseHeld, LeaseLost
 from lamina.identity.naming import PhysicalName, logical_name
 from lamina.timeline.interval import MICROS_PER_HOUR
@@ -166,16 +168,20 @@ def recover_everything(ports: RecoveryPorts, emit: Emit, unsettled: Unsettled) -
     resources = {version_resource(attempt.physical) for attempt in unsettled.attempts}
     resources |= {lease.resource for lease in unsettled.leases if lease.resource.startswith("version:")}
     for resource in sorted(resources):
-        try:
-            grant = ports.keeper.take_now(resource)
-        except LeaseHeld:
-            continue
-        emit(Recovering(resource=resource.partition(":")[2], detail=_detail(grant)))
-        try:
-            with ports.keeper.holding(grant):
-                recover_version(ports, grant)
-        except LeaseLost:
-            lose_version(ports, grant.lease)
+        sheltered(partial(_recover_resource, ports, emit, resource), ports.keeper.give_up_waiting)
+
+
+def _recover_resource(ports: RecoveryPorts, emit: Emit, resource: str) -> None:
+    try:
+        grant = ports.keeper.take_now(resource)
+    except LeaseHeld:
+        return
+    emit(Recovering(resource=resource.partition(":")[2], detail=_detail(grant)))
+    try:
+        with ports.keeper.holding(grant):
+            recover_version(ports, grant)
+    except LeaseLost:
+        lose_version(ports, grant.lease)
 
 
 def _detail(grant: LeaseGrant) -> str:

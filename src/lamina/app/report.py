@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from lamina.timeline.interval import EMPTY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Notice
     from lamina.graph.names import NodeName
     from lamina.planning.steps import Plan, Step
-    from lamina.timeline.interval import Instant
+    from lamina.timeline.interval import Instant, Intervals
 
 NodeStatus: TypeAlias = Literal["succeeded", "failed", "skipped", "reused"]
 SCHEMA_VERSION = 1
@@ -30,6 +32,13 @@ class NodeResult:
     seconds: float | None = None
     batches: int = 0
     statements: int = 0
+    intervals: Intervals = EMPTY
+    """What was processed."""
+    changed: Intervals = EMPTY
+    """Recorded time that came out with other rows."""
+    follows: bool = False
+    """Whether recorded time was computed again because what it reads came out with other rows."""
+    null_times: int = 0
     error: LaminaError | None = None
     explanation: str | None = None
     is_same: bool = False
@@ -61,7 +70,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The document that `--json` prints."""
         plan = self.plan
-        summary = Counter(step.action for step in plan.steps)
+        nodes = [_node(step, self.results.get(step.node)) for step in plan.steps]
+        summary = Counter(node["action"] for node in nodes)
         return {
             "schema_version": SCHEMA_VERSION,
             "command": plan.command,
@@ -76,7 +86,7 @@ class Report:
                 {"code": notice.code, "message": notice.message, "node": notice.node}
                 for notice in (*plan.warnings, *self.notices)
             ],
-            "nodes": [_node(step, self.results.get(step.node)) for step in plan.steps],
+            "nodes": nodes,
             "summary": dict(sorted(summary.items())),
             "next_release": self.next_release.isoformat() if self.next_release else None,
         }
@@ -84,12 +94,15 @@ class Report:
 
 def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
     error = result.error.to_dict() if result and result.error else None
+    is_reached = result is not None and result.follows and step.action == "skip"
+    is_over = result is not None and result.status in {"succeeded", "skipped"}
+    intervals = result.intervals if result is not None and is_over else step.intervals
     return {
         "name": step.node,
         "type": step.type,
         "kind": step.kind,
-        "action": step.action,
-        "reason": step.reason,
+        "action": "build" if is_reached else step.action,
+        "reason": "upstream_rewritten" if is_reached else step.reason,
         "cause": step.cause,
         "change": step.change,
         "changed_columns": list(step.changed_columns),
@@ -97,8 +110,14 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
         "previous_version": step.previous_version,
         "physical_table": step.physical,
         "replay": step.replay,
-        "intervals": [list(pair) for pair in step.intervals.to_pairs()],
-        "batches": len(step.batches),
+        "intervals": [list(pair) for pair in intervals.to_pairs()],
+        "batches": result.batches if result is not None and is_over else len(step.batches),
+        "may_follow": [list(pair) for pair in step.may_follow.to_pairs()] if not step.certain.is_empty else [],
+        "changed": [list(pair) for pair in result.changed.to_pairs()] if result else [],
+        "reads": [
+            {"name": read.name, "start": read.start.isoformat() if read.start else None, "end": read.end.isoformat()}
+            for read in step.reads
+        ],
         "waiting_for": [
             {"name": waiting.name, "interval": list(waiting.interval.to_pair())} for waiting in step.waiting_for
         ],
@@ -112,12 +131,20 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
     }
 
 
+def unanswered(plan: Plan) -> dict[NodeName, NodeResult]:
+    """The results of models whose signals gave no answer."""
+    return {name: NodeResult(status="failed", error=error) for name, error in plan.failures.items()}
+
+
 def planned(plan: Plan, settings: ProjectSettings) -> Report:
     """The report of a plan that was not applied."""
     status = "planned" if plan.has_work or plan.status == "new" else "nothing_to_do"
+    if plan.failures:
+        status = "failed"
     return Report(
         plan=plan,
         settings=settings,
         status="blocked" if plan.is_blocked else status,
         environment_status=plan.status,
+        results=unanswered(plan),
     )

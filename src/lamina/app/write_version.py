@@ -28,7 +28,9 @@ from lamina.app.records import (
     AttemptDone,
     AttemptIs,
     AttemptOpened,
+    AttemptUnchanged,
     BatchRecorded,
+    CoverageRemoved,
     Head,
     HeadIs,
     LeaseIsCurrent,
@@ -55,12 +57,14 @@ from lamina.errors import (
 from lamina.graph.kinds import IncrementalByTimeRange, Seed, View
 from lamina.graph.model import Column, PythonBody, SeedBody, SqlBody
 from lamina.identity.naming import batch_folder, generation_name
+from lamina.planning.draft import ALL_TIME
 from lamina.planning.inputs import Read
 from lamina.planning.readiness import stored_parents
 from lamina.sql.names import quote
+from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
@@ -68,8 +72,9 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Batch
-    from lamina.timeline.interval import Instant
+    from lamina.timeline.interval import Instant, Interval
 
 TRIES = 3
 """How often something that fails in a way that may pass is tried."""
@@ -99,6 +104,10 @@ class WriteTarget:
     mark: int
     recorded: tuple[Fact, ...]
     """Definition and version facts, committed with the first intent."""
+    recorded_time: Intervals = EMPTY
+    """Time whose rows were computed before: what comes out is compared with them."""
+    is_asked: bool = False
+    """Whether a person asked for recorded rows to be computed again, here or further up."""
     seed_text: str | None = None
 
 
@@ -109,6 +118,8 @@ class BatchOutcome:
     rows: int | None
     statements: int
     null_times: int = 0
+    changed: Intervals = EMPTY
+    """Recorded time that came out with other rows."""
 
 
 class VersionWriter:
@@ -118,6 +129,8 @@ class VersionWriter:
         self._ports, self._target = ports, target
         self._resource = version_resource(target.physical)
         self._is_first = True
+        self._mark = target.mark
+        self._is_asked = target.is_asked
         self._intent_lock = threading.Lock()
         self._publish_lock = threading.Lock()
         self._grant: LeaseGrant = ports.keeper.take(self._resource)
@@ -238,17 +251,8 @@ class VersionWriter:
             ]
             if self._is_first:
                 facts = [*target.recorded, *facts]
-                requires.append(MarkIs(physical=target.physical, mark=target.mark))
-            try:
-                ports.store.commit(facts, requires)
-            except LeaseLost:
-                raise
-            except CommitRefused as error:
-                raise PlanOutdated(
-                    f"`{target.model.name}` was changed by another command after this plan was made: {error.message}",
-                    hint="run the command again; it plans anew from what is recorded now",
-                    node=target.model.name,
-                ) from error
+                requires.append(MarkIs(physical=target.physical, mark=self._mark))
+            self._commit_as_planned(facts, requires)
             self._is_first = False
         ports.reach("write.intent")
         base = Base(head=own, manifest=loaded.manifests.get(target.physical, {})) if own else None
@@ -260,6 +264,29 @@ class VersionWriter:
             load_macros=ports.load_macros,
         )
         return attempt, base, relations
+
+    def follow(self, reached: Reached) -> None:
+        """Record that time which reads rewritten rows does not count any more; before the first batch."""
+        removed = CoverageRemoved(
+            physical=self._target.physical, intervals=reached.intervals, followed=reached.followed
+        )
+        self._commit_as_planned([removed], [self._token, MarkIs(physical=self._target.physical, mark=self._mark)])
+        self._mark += 1
+        self._is_asked |= reached.is_asked
+        self._ports.reach("follow.recorded")
+
+    def _commit_as_planned(self, facts: Sequence[Fact], requires: Sequence[Requirement]) -> None:
+        try:
+            self._ports.store.commit(facts, requires)
+        except LeaseLost:
+            raise
+        except CommitRefused as error:
+            name = self._target.model.name
+            raise PlanOutdated(
+                f"`{name}` was changed by another command after this plan was made: {error.message}",
+                hint="run the command again; it plans anew from what is recorded now",
+                node=name,
+            ) from error
 
     # --- write aside ---
     def _request(self, attempt: Attempt, base: Base | None, relations: Relations) -> WriteRequest:
@@ -278,6 +305,8 @@ class VersionWriter:
             interval=attempt.interval,
             time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
             base=base,
+            recorded=_within(attempt.interval, self._target.recorded_time),
+            grain=model.grain,
             settings=model.session_properties,
             properties=model.physical_properties,
             storage_format=model.storage_format,
@@ -311,6 +340,9 @@ class VersionWriter:
     def _publish_rows(self, attempt: Attempt, base: Base | None, written: Written, begun: float) -> BatchOutcome:
         ports, target = self._ports, self._target
         statements = written.statements
+        if self._is_unchanged(attempt, base, written):
+            self._end_unchanged(attempt, written, begun)
+            return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times)
         with self._publish_lock:
             base = self._current_base(attempt, base, written)
             shape, publish_adds = self._published_shape(base, written)
@@ -352,12 +384,16 @@ class VersionWriter:
                 generation=generation,
                 attempt=attempt.number,
                 shape=shape,
+                content=written.content,
             )
+            rewritten = self._rewritten(attempt, base, written)
             decided = AttemptDecided(
                 number=attempt.number,
                 physical=target.physical,
                 publish=publish,
                 head=head,
+                rewritten=rewritten,
+                is_asked=self._is_asked and not rewritten.is_empty,
                 folders_set=written.folders,
                 folders_removed=tuple(key for key in written.removed if key not in written.folders),
                 rows=written.rows,
@@ -366,7 +402,36 @@ class VersionWriter:
             self._decide_and_carry_out(
                 attempt, decided, base.head.sequence if base else 0, statements, begun, has_new_columns=has_new_columns
             )
-        return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times)
+        return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times, changed=rewritten)
+
+    def _is_unchanged(self, attempt: Attempt, base: Base | None, written: Written) -> bool:
+        """Whether what is shown is what came out, so that there is nothing to publish."""
+        if base is None or written.shape != base.head.shape:
+            return False
+        if attempt.interval is None:
+            return written.content is not None and written.content == base.head.content
+        recorded = _within(attempt.interval, self._target.recorded_time)
+        return written.changed.is_empty and recorded.covers(attempt.interval)
+
+    def _rewritten(self, attempt: Attempt, base: Base | None, written: Written) -> Intervals:
+        """Recorded time that came out different. A whole table counts only where somebody asked for it: it changes
+        whenever something above it grows, and nobody wants all of its readers' history computed again each time.
+        """
+        if attempt.interval is not None:
+            return written.changed
+        return ALL_TIME if self._is_asked and base is not None else EMPTY
+
+    def _end_unchanged(self, attempt: Attempt, written: Written, begun: float) -> None:
+        ports, target = self._ports, self._target
+        ports.reach("write.unchanged")
+        ports.store.commit(
+            [
+                AttemptUnchanged(number=attempt.number, physical=target.physical),
+                self._batch_fact(attempt, "succeeded", written.rows, written.statements, begun),
+            ],
+            [self._token, AttemptIs(number=attempt.number, status="open")],
+        )
+        ports.reach("write.done")
 
     def _current_base(self, attempt: Attempt, base: Base | None, written: Written) -> Base | None:
         """The base as it is now; a sister batch may have moved it, but never in this batch's own partitions."""
@@ -524,6 +589,10 @@ class VersionWriter:
             statements=statements,
             finished_at=ports.clock.now(),
         )
+
+
+def _within(interval: Interval | None, recorded: Intervals) -> Intervals:
+    return EMPTY if interval is None else recorded.intersect(Intervals.of([interval]))
 
 
 def replace_error(fact: BatchRecorded, error: LaminaError) -> BatchRecorded:

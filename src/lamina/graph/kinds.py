@@ -229,6 +229,12 @@ def stores_rows(kind: Kind) -> bool:
     return not isinstance(kind, View | Embedded | External)
 
 
+def may_be_restated(kind: Kind) -> bool:
+    """Whether recorded rows may be computed again; a model can forbid it, because its inputs do not keep history."""
+    policy = getattr(kind, "policy", None)
+    return policy is None or not policy.disable_restatement
+
+
 def has_intervals(kind: Kind) -> bool:
     """Whether work is counted in intervals of time rather than in whole builds."""
     return isinstance(kind, IncrementalByTimeRange)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lamina.graph.kinds import Kind, Setting
     from lamina.graph.names import NodeName
     from lamina.sql.fragment import Fragment
+    from lamina.sql.window_times import InputWindow
 
 VariableValue: TypeAlias = "str | int | float | bool | list[VariableValue] | dict[str, VariableValue] | None"
 
@@ -103,11 +104,27 @@ class AuditCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignalCode:
+    """The function of a signal, with every project module it needs and the variables that its code asks for."""
+
+    module: str
+    function: str
+    modules: tuple[PythonModule, ...]
+    variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignalCall:
-    """A signal attached to a model, arguments as SQL text."""
+    """A signal attached to a model: arguments as SQL text, their values, and the function they are handed to.
+
+    A file of a model does not know the function; it is there once the project is loaded.
+    """
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    values: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+    location: Location | None = None
+    code: SignalCode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +169,8 @@ class Model:
     run_despite_unchanged: str | None = None
     wait_for_parents: bool = True
     follow_rewrites: bool = True
+    windows: Mapping[NodeName, InputWindow] = field(default_factory=lambda: MappingProxyType({}))
+    """How far the query reads into models with a time column, views looked through; absent where nothing is known."""
     further: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Properties that are understood but have no effect on data here (owner lists, grants, linter rules), as text."""
 

@@ -21,7 +21,7 @@ from lamina.graph.kinds import (
     Seed,
     View,
 )
-from lamina.graph.model import Column, Model, SeedBody, SignalCall
+from lamina.graph.model import Column, Model, SeedBody
 from lamina.graph.model_properties import (
     FURTHER,
     read_audits,
@@ -39,6 +39,7 @@ from lamina.graph.names import NodeName
 from lamina.graph.properties import Block, setting_of
 from lamina.graph.read_body import macro_scope, read_sql_body
 from lamina.graph.read_kind import read_kind
+from lamina.graph.signals import read_signals
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import LONGEST_SCHEMA_NAME, LONGEST_TABLE_NAME, check_catalog_name, make_table_name
 from lamina.sql.values import KindValue, Word, as_items, text_of
@@ -354,7 +355,7 @@ class ModelReader:
             "end": read_time(block, "end"),
             "stamp": block.text("stamp"),
             "audits": read_audits(block, self._defaults, inline),
-            "signals": tuple(SignalCall(name=call.name, arguments=call.arguments) for call in block.calls("signals")),
+            "signals": read_signals(block, macro_scope(self._surroundings, self._blueprint)),
             "grains": read_grains(block),
             "partitioned_by": read_partitions(block, kind),
             "clustered_by": block.column_expressions("clustered_by"),

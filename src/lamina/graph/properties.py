@@ -46,10 +46,12 @@ _DIRECTION = re.compile(r"(?:\s+(?:asc|desc))?(?:\s+nulls\s+(?:first|last))?\s*$
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallValue:
-    """An audit or signal with its arguments as SQL text."""
+    """An audit or signal with its arguments as SQL text, and the values that these were read from."""
 
     name: str
     arguments: Mapping[str, str]
+    values: Mapping[str, Value]
+    location: Location
 
 
 @dataclass(slots=True, kw_only=True)
@@ -354,14 +356,16 @@ class Block:
 
     def _call(self, key: str, item: Value) -> CallValue | None:
         if isinstance(item, Word | Text):
-            return CallValue(name=(text_of(item) or "").lower(), arguments=MappingProxyType({}))
+            nothing: Mapping[str, Value] = MappingProxyType({})
+            name = (text_of(item) or "").lower()
+            return CallValue(name=name, arguments=MappingProxyType({}), values=nothing, location=item.location)
         if not isinstance(item, Call):
             self.refuse(key, "a list of names or calls such as `not_null(columns := (id))`", value=item)
             return None
-        arguments: dict[str, str] = {}
+        values: dict[str, Value] = {}
         for argument in item.arguments:
             if isinstance(argument, Pair):
-                arguments[argument.key.lower()] = sql_of(argument.value)
+                values[argument.key.lower()] = argument.value
             else:
                 self.problems.append(
                     BadPropertyValue(
@@ -370,7 +374,12 @@ class Block:
                         location=argument.location,
                     )
                 )
-        return CallValue(name=item.name.lower(), arguments=MappingProxyType(arguments))
+        return CallValue(
+            name=item.name.lower(),
+            arguments=MappingProxyType({key: sql_of(value) for key, value in values.items()}),
+            values=MappingProxyType(values),
+            location=item.location,
+        )
 
 
 def setting_of(value: Value) -> Setting:

@@ -20,6 +20,7 @@ from lamina.graph.dag import Graph, Notice, in_dependency_order
 from lamina.graph.kinds import ScdType2ByColumn, ScdType2ByTime
 from lamina.graph.model import Column, PythonBody, Source, SqlBody
 from lamina.graph.names import NodeName
+from lamina.graph.windows import with_windows
 from lamina.sql.names import LONGEST_SCHEMA_NAME, TableName, check_catalog_name, parse_table_name
 from lamina.sql.query import analyse_query
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lamina.errors import Location
     from lamina.graph.draft import Draft, WrittenReference
     from lamina.graph.model import Model
+    from lamina.graph.windows import Remember, Windows
     from lamina.timeline.interval import Instant
 
     ColumnsOf = Callable[[str], Mapping[str, str] | None]
@@ -56,6 +58,10 @@ class Naming:
         return NodeName(f"{written.catalog}.{suffixed}" if has_catalog else suffixed)
 
 
+def _compute(key: object, compute: Callable[[], Windows]) -> Windows:  # noqa: ARG001  # nothing is remembered
+    return compute()
+
+
 def resolve(
     drafts: Sequence[Draft],
     sources: Sequence[Source],
@@ -63,13 +69,15 @@ def resolve(
     *,
     strict_sources: bool = False,
     read_again: ReadAgain | None = None,
+    remember: Remember = _compute,
 ) -> Graph:
     """The graph of all models, in dependency order; raises everything wrong at once.
 
-    `read_again` reads a file anew for macros that asked for the columns of other models.
+    `read_again` reads a file anew for macros that asked for the columns of other models; `remember` may give windows
+    found by an earlier load.
     """
     resolver = _Resolver(drafts, sources, naming, strict_sources=strict_sources)
-    return resolver.resolve(read_again)
+    return resolver.resolve(read_again, remember)
 
 
 def check_graph_times(models: Iterable[Model], now: Instant) -> None:
@@ -90,7 +98,7 @@ class _Resolver:
         self._sources: dict[NodeName, Source] = {}
         self._declared = self._declare(sources)
 
-    def resolve(self, read_again: ReadAgain | None) -> Graph:
+    def resolve(self, read_again: ReadAgain | None, remember: Remember) -> Graph:
         models = {name: self._resolve(name, draft) for name, draft in self._drafts.items()}
         self._report_sources()
         try:
@@ -101,8 +109,10 @@ class _Resolver:
         raise_all(self._problems)
         filled = self._fill_columns(ordered or {}, read_again)
         raise_all(self._problems)
+        windowed, notices = with_windows(filled, remember)
+        self._warnings.extend(notices)
         return Graph(
-            models=MappingProxyType(filled),
+            models=MappingProxyType(windowed),
             sources=MappingProxyType(dict(sorted(self._sources.items()))),
             warnings=tuple(self._warnings),
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.graph.dag import Graph
-    from lamina.graph.model import Model, PythonModule, SqlText
+    from lamina.graph.model import Model, PythonModule, SignalCall, SqlText
     from lamina.graph.names import NodeName
 
 # Properties of kinds that never change what a row looks like: they decide when and in which portions work is done,
@@ -128,6 +128,13 @@ def config_hash(model: Model) -> str:
     )
 
 
+def _signal(call: SignalCall) -> tuple[object, ...]:
+    """What a signal asks by; where it is written does not count."""
+    code = call.code
+    asked_by = (code.function, _module_texts(code.modules), code.variables) if code is not None else ()
+    return call.name, call.values, asked_by
+
+
 def metadata_hash(model: Model) -> str:
     """Hash of everything that never changes data."""
     kind_values = tuple(
@@ -147,7 +154,7 @@ def metadata_hash(model: Model) -> str:
         model.grain,
         model.allow_partials,
         model.audits,
-        model.signals,
+        tuple(_signal(call) for call in model.signals),
         model.grains,
         model.virtual_properties,
         model.replay_on_change,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lamina.planning.readiness import SIGNAL, is_signal
+
 if TYPE_CHECKING:
     from lamina.graph.names import NodeName
+    from lamina.planning.inputs import Waiting
     from lamina.planning.steps import Step
 
 _BECAUSE = {
@@ -75,5 +78,12 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
 def _waits(step: Step) -> str:
     if not step.waiting_for:
         return ""
-    parts = (f"`{waiting.name}` to cover {waiting.interval}" for waiting in step.waiting_for)
+    held: dict[str, list[Waiting]] = {}
+    for waiting in step.waiting_for:
+        if is_signal(waiting):
+            held.setdefault(waiting.name, []).append(waiting)
+    parts = [f"`{waiting.name}` to cover {waiting.interval}" for waiting in step.waiting_for if not is_signal(waiting)]
+    for name, stretches in held.items():
+        more = f" and {len(stretches) - 1} more ranges" if len(stretches) > 1 else ""
+        parts.append(f"signal `{name.removeprefix(SIGNAL)}` to release {stretches[0].interval}{more}")
     return f", rest waits for {' and '.join(parts)}"

@@ -29,12 +29,27 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Recorded time of a version that was computed again and came out with other rows, as of one of its heads.
+
+    `is_asked` says that a person asked for it, here or further up: then it also travels through models that are
+    computed whole, which otherwise change every time anything above them grows.
+    """
+
+    sequence: int
+    intervals: Intervals
+    is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFacts:
     """What state knows of one version.
 
     `mark` changes with every recorded change of the version's work; a plan is applied only while it is the same.
-    `covered` holds recorded intervals for kinds that have them; `built_at` is the execution time of the last finished
-    whole build of the others; `reads` what that build read.
+    `covered` holds recorded intervals for kinds that have them, `reopened` those that were recorded before and do not
+    count now; `built_at` is the execution time of the last finished whole build of the others. `reads` is what that
+    build read; for kinds with intervals, the heads of its parents up to which their rewrites were followed.
+    `rewritten_at` is the number of the newest head that brought a rewrite.
     """
 
     physical: PhysicalName
@@ -45,8 +60,10 @@ class VersionFacts:
     mark: int = 0
     head_sequence: int = 0
     covered: Intervals = EMPTY
+    reopened: Intervals = EMPTY
     built_at: Instant | None = None
     reads: tuple[Read, ...] = ()
+    rewritten_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +83,14 @@ class Flags:
     changes_only: bool = False
     include_stale_upstreams: bool = False
     ignore_cron: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Time that a signal does not release yet."""
+
+    signal: str
+    intervals: Intervals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +114,10 @@ class PlanInputs:
     now: Instant
     default_start: str | None = None
     flags: Flags = field(default_factory=Flags)
+    rewrites: Mapping[PhysicalName, tuple[Rewrite, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Rewrites of versions that some reader among the facts has not followed yet, oldest first."""
+    held: Mapping[NodeName, tuple[Held, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """What signals hold back of each model, as far as they have been asked."""
     previous: Mapping[NodeName, Model] = field(default_factory=lambda: MappingProxyType({}))
     previous_fingerprints: Mapping[NodeName, Fingerprint] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -108,16 +108,6 @@ def restated_intervals(model: Model, flags: Flags, start: Instant, until: Instan
     return Intervals.of([Interval(begin, end)]) if begin < end else EMPTY
 
 
-def contiguous_until(covered: Intervals, start: Instant) -> Instant:
-    """How far time is covered without a gap from `start` on."""
-    reached = start
-    for interval in covered:
-        if interval.start > reached:
-            break
-        reached = max(reached, interval.end)
-    return reached
-
-
 def next_release(models: Mapping[NodeName, Model], now: Instant) -> Instant | None:
     """When the next unit of any scheduled model is released."""
     ticks = [schedule_of(model).next_tick(now) for model in models.values()]

@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import Embedded, View, has_intervals
+from lamina.graph.names import NodeName
 from lamina.planning.inputs import Waiting
-from lamina.planning.missing import contiguous_until, model_end
+from lamina.planning.missing import model_end
+from lamina.planning.reach import reads_from, reads_until, units_reading, window_of
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
-    from lamina.graph.names import NodeName
+    from lamina.planning.inputs import Held
     from lamina.timeline.interval import Instant
+
+
+SIGNAL = "signal:"
+"""What stands before the name of a signal where it is waited for like a parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,36 +73,50 @@ def split_by_readiness(
     available: Mapping[NodeName, tuple[Instant, Intervals]],
     now: Instant,
 ) -> Readiness:
-    """Hold back what a parent does not cover yet.
+    """Hold back the units that read time a parent does not cover yet.
 
     `available` gives for every parent with intervals where its time begins and what it covers once its own planned
-    work is done. How far a model reads into the past is unknown, so a parent has to be complete from its beginning up
-    to the end of the child's unit.
+    work is done. Time before a parent begins, and after its own end, counts as covered.
     """
-    if missing.is_empty or not model.wait_for_parents:
+    span = missing.span()
+    if span is None or not model.wait_for_parents:
         return Readiness(ready=missing, waiting=EMPTY)
-    limits: dict[NodeName, Instant] = {}
+    late, waiting_for = EMPTY, []
     for parent in stored_parents(graph, model.name):
         if parent not in available or not has_intervals(graph.models[parent].kind):
             continue
+        window = window_of(model, parent)
         begin, covered = available[parent]
-        reached = contiguous_until(covered, begin)
+        until = reads_until(window, Interval(model.grain.floor(span.end.minus(1)), span.end))
         own_end = model_end(graph.models[parent], now)
-        if own_end is None or reached < own_end:
-            limits[parent] = reached
-    if not limits:
-        return Readiness(ready=missing, waiting=EMPTY)
-    limit = min(limits.values())
-    if not model.allow_partials:
-        limit = model.grain.floor(limit)
-    span = missing.span()
-    if span is None or span.end <= limit:
-        return Readiness(ready=missing, waiting=EMPTY)
-    late = Intervals.of([Interval(max(limit, span.start), span.end)])
-    waiting = missing.intersect(late)
-    waiting_for = tuple(
-        Waiting(name=parent, interval=Interval(reached, span.end))
-        for parent, reached in sorted(limits.items())
-        if reached < span.end
-    )
-    return Readiness(ready=missing.minus(waiting), waiting=waiting, waiting_for=waiting_for)
+        horizon = until if own_end is None else min(until, own_end)
+        if horizon <= begin:
+            continue
+        for gap in Intervals.of([Interval(begin, horizon)]).minus(covered):
+            held = units_reading(model.grain, span, window, gap)
+            held_back = missing.intersect(Intervals.of([held])) if held is not None else EMPTY
+            first = held_back.span()
+            if first is None:
+                continue
+            late = late.union(held_back)
+            since = reads_from(window, Interval(first.start, model.grain.next(first.start)))
+            waiting_for.append(Waiting(name=parent, interval=Interval(max(gap.start, since), gap.end)))
+    return Readiness(ready=missing.minus(late), waiting=late, waiting_for=tuple(waiting_for))
+
+
+def hold_back(readiness: Readiness, held: Iterable[Held]) -> Readiness:
+    """The same without what signals hold back, which waits for them."""
+    for each in held:
+        stopped = readiness.ready.intersect(each.intervals)
+        name = NodeName(f"{SIGNAL}{each.signal}")
+        readiness = Readiness(
+            ready=readiness.ready.minus(stopped),
+            waiting=readiness.waiting.union(stopped),
+            waiting_for=(*readiness.waiting_for, *(Waiting(name=name, interval=interval) for interval in stopped)),
+        )
+    return readiness
+
+
+def is_signal(waiting: Waiting) -> bool:
+    """Whether it is a signal that holds the interval back, not a parent."""
+    return waiting.name.startswith(SIGNAL)

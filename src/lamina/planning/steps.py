@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.environments.pointers import Pointer, Status
+    from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.identity.version import NodeVersion
-    from lamina.planning.inputs import Waiting
+    from lamina.planning.inputs import Read, Waiting
     from lamina.timeline.interval import Instant, Interval, Intervals
 
 Action: TypeAlias = Literal["build", "seed_and_build", "reuse", "metadata", "skip", "wait", "blocked", "remove"]
@@ -48,6 +49,15 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadWindow:
+    """The stretch of a parent's time that a step reads; no `start` means all of its past."""
+
+    name: NodeName
+    start: Instant | None
+    end: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What is done with one node, and why."""
 
@@ -65,18 +75,32 @@ class Step:
     physical: PhysicalName | None = None
     replay: str | None = None
     intervals: Intervals = EMPTY
+    """What is computed, with what somebody's request may reach."""
+    certain: Intervals = EMPTY
+    """What is computed whatever the parents come out like."""
+    may_follow: Intervals = EMPTY
+    """Recorded time that is computed again only where what it reads came out with other rows."""
     redone: Intervals = EMPTY
     """Recorded intervals that stop counting when the plan is applied, because they are computed again."""
+    followed: tuple[Read, ...] = ()
+    """Heads of the parents up to which `redone` follows their rewrites."""
+    recorded: Intervals = EMPTY
+    """Everything that was ever recorded for the version, counting now or not."""
+    is_asked: bool = False
+    """Whether a person asked for recorded time to be computed again, here or further up."""
     batches: tuple[Batch, ...] = ()
     batch_concurrency: int = 1
     waiting_for: tuple[Waiting, ...] = ()
+    reads: tuple[ReadWindow, ...] = ()
+    """How far what is computed reads into parents whose rows belong to times."""
     diff: str | None = None
     """Unified diff of the query against the version the environment shows."""
 
     @property
     def has_work(self) -> bool:
-        """Whether Spark has something to compute."""
-        return self.action in {"build", "seed_and_build"} and bool(self.batches)
+        """Whether Spark has, or may turn out to have, something to compute."""
+        is_idle = self.action not in {"build", "seed_and_build"}
+        return not self.may_follow.is_empty or (bool(self.batches) and not is_idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +124,8 @@ class Plan:
     models: Mapping[NodeName, Model]
     versions: Mapping[NodeName, NodeVersion]
     marks: Mapping[PhysicalName, int] = field(default_factory=lambda: MappingProxyType({}))
+    failures: Mapping[NodeName, LaminaError] = field(default_factory=lambda: MappingProxyType({}))
+    """Models whose signals gave no answer; what they were asked about waits."""
     warnings: tuple[Notice, ...] = ()
 
     @property

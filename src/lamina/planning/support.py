@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import NotYetSupported
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View
+from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View, has_intervals
 from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
             location=model.location,
             node=model.name,
         )
-    if model.signals:
+    if model.signals and not has_intervals(model.kind):
         yield NotYetSupported(
-            f"`{model.name}` waits for signals, which this release does not ask",
-            hint="remove `signals` from the model; without them its intervals are processed as soon as they are due",
+            f"`{model.name}` of kind {model.kind.name} has signals, which this release asks only about intervals",
+            hint="use INCREMENTAL_BY_TIME_RANGE, or move `signals` to the models that it reads",
             location=model.location,
             node=model.name,
         )

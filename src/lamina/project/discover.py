@@ -97,7 +97,7 @@ def discover(root: Path) -> ProjectFiles:
             )
         ),
         audits=tuple(_walk(root, "audits", (".sql",))),
-        signals=tuple(_walk(root, "signals", (".py",))),
+        signals=tuple(file for file in _walk(root, "signals", (".py",)) if not file.path.endswith("/__init__.py")),
     )
 
 

@@ -27,6 +27,7 @@ from lamina.project.macros import Macros, load_macros
 from lamina.project.modules import ModuleFolders, capture
 from lamina.project.python_files import read_python_file
 from lamina.project.seeds import bare_seed, seed_path, with_content
+from lamina.project.signals import bind_signals, load_signals
 from lamina.project.sources import read_sources
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lamina.graph.draft import Draft
     from lamina.graph.model import Source
     from lamina.graph.resolve import ColumnsOf
+    from lamina.graph.windows import Windows
     from lamina.project.discover import ProjectFile
     from lamina.project.modules import Capture
     from lamina.sql.values import Property
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 _FIRST_BYTES = 1 << 20
 # Where the files named by models of kind SEED are remembered; no path looks like this.
 _SEED_FILES = "<seeds>"
+# Where it is remembered how far queries read into their parents.
+_WINDOWS = "<windows>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +157,7 @@ class _Load:
         files = discover(self._root)
         self._files = files
         modelled = (*files.sql_models, *files.python_models, *files.seeds)
-        self._file_count = len(modelled) + len(files.sources) + len(files.macros)
+        self._file_count = len(modelled) + len(files.sources) + len(files.macros) + len(files.signals)
         if not modelled:
             raise _empty("put a `.sql` file into `models/` or a CSV file into `seeds/`")
         self._surroundings_key = self._key_of_surroundings()
@@ -212,9 +216,9 @@ class _Load:
         files = self._files
         hashed = [
             (file.path, self._safe_hash(file))
-            for file in (*files.sql_models, *files.python_models, *files.seeds, *files.sources)
+            for file in (*files.sql_models, *files.python_models, *files.seeds, *files.sources, *files.signals)
         ]
-        further = [self._dependency_key(file.path) for file in (*files.python_models, *files.macros)]
+        further = [self._dependency_key(file.path) for file in (*files.python_models, *files.macros, *files.signals)]
         seeds = self._dependency_key(_SEED_FILES)
         if self._problems or seeds is None or None in further:
             return None
@@ -233,7 +237,7 @@ class _Load:
             *self._read_all(self._files.sql_models, self._sql_file),
             *self._read_all(self._files.python_models, self._python_file),
         ]
-        drafts = self._with_seeds(drafts)
+        drafts = self._with_signals(self._with_seeds(drafts))
         sources: list[Source] = self._read_all(self._files.sources, self._source_file)
         graph: Graph | None = None
         try:
@@ -316,6 +320,18 @@ class _Load:
         self._dependencies[_SEED_FILES] = Dependencies(files=tuple(sorted(named)))
         return found
 
+    def _with_signals(self, drafts: list[Draft]) -> list[Draft]:
+        """The drafts with the code of the signals they name, which an edit of a model's file does not read again."""
+        captures: list[Capture] = self._read_all(self._files.signals, lambda file: (self._capture(file.path),))
+        if len(captures) < len(self._files.signals):
+            # What broken files would have defined is not the fault of those who use it.
+            return drafts
+        try:
+            return bind_signals(drafts, load_signals(captures, self._config.variables))
+        except LaminaError as error:
+            self._problems.extend(error.problems)
+            return drafts
+
     def _fill_seed(self, draft: Draft, path: str) -> Draft:
         place = self._root / path
         if not place.is_file():
@@ -387,12 +403,25 @@ class _Load:
             again = read_sql_file(self._text(file), file, stem, around)
             return next(each for each in again if each.blueprint_number == draft.blueprint_number)
 
+        if self._entries is None:
+            self._entries = unpack(self._remembered.entries) or {}
+        known = self._entries.get(_WINDOWS)
+        before: dict[str, Windows] = known.value if known is not None and known.key == self._code_key else {}
+        after: dict[str, Windows] = {}
+        self._new_entries[_WINDOWS] = Entry(key=self._code_key, value=after)
+
+        def remember(key: object, compute: Callable[[], Windows]) -> Windows:
+            name = combine(key)
+            after[name] = before[name] if name in before else compute()
+            return after[name]
+
         return resolve(
             drafts,
             sources,
             Naming(schema=target.schema, schema_suffix=target.schema_suffix),
             strict_sources=self._config.strict_sources,
             read_again=read_again,
+            remember=remember,
         )
 
     def _check_targets(self, drafts: list[Draft]) -> None:

@@ -15,19 +15,20 @@ import sys
 import threading
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.errors import BadPythonModel, Location
 from lamina.graph.model import PythonModule
 from lamina.project.text_files import decode, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from types import ModuleType
 
 _OWN_PACKAGE = "lamina"
 _LOCK = threading.RLock()
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,15 +168,26 @@ def run_modules(modules: Sequence[PythonModule], names: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-def _failure(error: BaseException, modules: Sequence[PythonModule], name: str) -> BadPythonModel:
+def call_in_modules(modules: Sequence[PythonModule], call: Callable[[], V]) -> V:
+    """Call code of captured modules so that what it imports only then is found as well, and its prints go to stderr."""
+    with _importable(modules), redirect_stdout(sys.stderr):
+        return call()
+
+
+def place_of_failure(error: BaseException, modules: Sequence[PythonModule]) -> Location | None:
+    """The last line of captured code that an exception passed."""
     files = {module.path for module in modules}
-    own = next((module.path for module in modules if module.name == name), name)
-    place = Location(file=own, line=1)
+    place: Location | None = None
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename in files:
             place = Location(file=trace.tb_frame.f_code.co_filename, line=trace.tb_lineno)
         trace = trace.tb_next
+    return place
+
+
+def _failure(error: BaseException, modules: Sequence[PythonModule], name: str) -> BadPythonModel:
+    own = next((module.path for module in modules if module.name == name), name)
     text = str(error).strip().split("\n", 1)[0]
     hint = None
     if isinstance(error, ModuleNotFoundError):
@@ -183,7 +195,7 @@ def _failure(error: BaseException, modules: Sequence[PythonModule], name: str) -
     return BadPythonModel(
         f"`{own}` cannot be imported: {type(error).__name__}" + (f": {text}" if text else ""),
         hint=hint,
-        location=place,
+        location=place_of_failure(error, modules) or Location(file=own, line=1),
     )
 
 

@@ -60,6 +60,15 @@ def scan_code(own: PythonModule, function: str, modules: Sequence[PythonModule])
     )
 
 
+def scan_variables(modules: Sequence[PythonModule]) -> frozenset[str] | None:
+    """The variables that any of the modules asks a `context` for; None means any variable."""
+    found = _Found()
+    for module in modules:
+        tree = ast.parse(module.source)
+        _scan(tree, _CONTEXT, module.path, _constants(tree), found)
+    return None if found.is_any_variable else frozenset(found.variables)
+
+
 def unclear_reads(scan: CodeScan) -> Iterator[LaminaError]:
     """An error for every table name that is computed, which only `depends_on` can make known."""
     for place in scan.unclear:

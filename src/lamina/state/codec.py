@@ -53,11 +53,13 @@ from lamina.graph.model import (
     PythonModule,
     SeedBody,
     SignalCall,
+    SignalCode,
     SqlBody,
     SqlText,
 )
 from lamina.planning.inputs import Read
 from lamina.sql.fragment import Fragment
+from lamina.sql.window_times import InputWindow, Offset
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Instant, Interval, Intervals
 
@@ -295,6 +297,18 @@ KIND = _union(
     managed=_record(Managed),
 )
 
+_OFFSET = _optional(_record(Offset, base=PLAIN, months=PLAIN, micros=PLAIN))
+_WINDOW = _record(InputWindow, lower=_OFFSET, upper=_OFFSET)
+
+_SIGNAL = _record(
+    SignalCall,
+    name=PLAIN,
+    arguments=_SETTINGS,
+    values=_SETTINGS,
+    location=_optional(_LOCATION),
+    code=_optional(_record(SignalCode, module=PLAIN, function=PLAIN, modules=_MODULES, variables=_SETTINGS)),
+)
+
 MODEL = _record(
     Model,
     name=PLAIN,
@@ -317,7 +331,7 @@ MODEL = _record(
     allow_partials=PLAIN,
     stamp=PLAIN,
     audits=_many(_record(AuditCall, name=PLAIN, arguments=_SETTINGS)),
-    signals=_many(_record(SignalCall, name=PLAIN, arguments=_SETTINGS)),
+    signals=_many(_SIGNAL),
     grains=_TEXTS,
     partitioned_by=_TEXTS,
     clustered_by=_TEXTS,
@@ -330,6 +344,7 @@ MODEL = _record(
     run_despite_unchanged=PLAIN,
     wait_for_parents=PLAIN,
     follow_rewrites=PLAIN,
+    windows=_mapping(_WINDOW),
     further=_SETTINGS,
 )
 

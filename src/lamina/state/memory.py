@@ -17,6 +17,7 @@ from lamina.app.records import (
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
+    AttemptUnchanged,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
@@ -37,7 +38,7 @@ from lamina.app.records import (
     version_resource,
 )
 from lamina.environments.pointers import Revision
-from lamina.planning.inputs import VersionFacts
+from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.leases import close_lost, expiry, is_unsettled, require_held, succeed
 from lamina.state.requirements import (
     check,
@@ -46,16 +47,16 @@ from lamina.state.requirements import (
     refuse_revision,
     refuse_second_attempt,
 )
-from lamina.state.work import NOTHING_DONE, Work, require_step, touched, with_done, without
-from lamina.timeline.interval import Intervals
+from lamina.state.work import NOTHING_DONE, Work, require_step, touched, with_done, with_opened, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from lamina.app.records import AttemptStatus, Fact, LoadRequest, Owner, Requirement
+    from lamina.app.records import AttemptStatus, Fact, LoadRequest, Owner, Requirement, RevisionsSince
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.planning.inputs import Read
     from lamina.timeline.interval import Instant
 
 _FINISHED = frozenset({"done", "aborted"})
@@ -70,6 +71,7 @@ class _Contents:
     attempts: dict[int, Attempt] = field(default_factory=dict)
     work: dict[PhysicalName, Work] = field(default_factory=dict)
     heads: dict[PhysicalName, Head] = field(default_factory=dict)
+    rewrites: dict[PhysicalName, tuple[Rewrite, ...]] = field(default_factory=dict)
     manifests: dict[PhysicalName, dict[PartitionKey, str]] = field(default_factory=dict)
     leases: dict[str, dict[int, Lease]] = field(default_factory=lambda: defaultdict(dict))
     revisions: dict[str, list[Revision]] = field(default_factory=lambda: defaultdict(list))
@@ -125,11 +127,14 @@ class _Contents:
             case AttemptDone():
                 attempt = self._move(fact.number, "done")
                 self._set_work(fact.physical, with_done(self._work(fact.physical), attempt))
+            case AttemptUnchanged():
+                attempt = self._move(fact.number, "done", before="open")
+                self._set_work(fact.physical, with_done(self._work(fact.physical), attempt))
             case AttemptAborted():
                 if self._move(fact.number, "aborted").interval is not None:
                     self._set_work(fact.physical, touched(self._work(fact.physical)))
             case CoverageRemoved():
-                self._set_work(fact.physical, without(self._work(fact.physical), fact.intervals))
+                self._set_work(fact.physical, without(self._work(fact.physical), fact.intervals, fact.followed))
             case LeaseReleased():
                 newest = self.newest_lease(fact.resource)
                 lease = require_held(newest, fact.resource, fact.token)
@@ -161,11 +166,11 @@ class _Contents:
             raise refuse_second_attempt(attempt.number)
         self.attempts[attempt.number] = replace(attempt, status="open", publish=None, rows=None)
         if attempt.interval is not None:
-            removed = Intervals.of([attempt.interval])
-            self._set_work(attempt.physical, without(self._work(attempt.physical), removed))
+            work = with_opened(self._work(attempt.physical), attempt, attempt.interval)
+            self._set_work(attempt.physical, work)
 
-    def _move(self, number: int, status: AttemptStatus) -> Attempt:
-        require_step(number, self.attempt_status(number), status)
+    def _move(self, number: int, status: AttemptStatus, before: AttemptStatus | None = None) -> Attempt:
+        require_step(number, self.attempt_status(number), status, before)
         self.attempts[number] = replace(self.attempts[number], status=status)
         return self.attempts[number]
 
@@ -176,6 +181,9 @@ class _Contents:
         if fact.head.sequence != found + 1:
             raise refuse_head(fact.physical, found, fact.head.sequence)
         self.heads[fact.physical] = fact.head
+        if not fact.rewritten.is_empty:
+            rewrite = Rewrite(sequence=fact.head.sequence, intervals=fact.rewritten, is_asked=fact.is_asked)
+            self.rewrites[fact.physical] = (*self.rewrites.get(fact.physical, ()), rewrite)
         manifest = {**self.manifests.get(fact.physical, {}), **fact.folders_set}
         for key in fact.folders_removed:
             manifest.pop(key, None)
@@ -246,7 +254,9 @@ class MemoryStateStore:
                     {name: contents.heads[name] for name in request.heads if name in contents.heads}
                 ),
                 manifests=MappingProxyType({name: MappingProxyType(found) for name, found in manifests.items()}),
+                rewrites=MappingProxyType(_rewrites(contents, request.rewrites)),
                 checkpoints=MappingProxyType({name: _checkpoints(contents, name) for name in request.checkpoints_of}),
+                series=MappingProxyType({one.environment: _series(contents, one) for one in request.revisions_since}),
             )
 
     def allocate(self, count: int) -> int:
@@ -311,6 +321,7 @@ def _copied(contents: _Contents) -> _Contents:
         attempts=dict(contents.attempts),
         work=dict(contents.work),
         heads=dict(contents.heads),
+        rewrites=dict(contents.rewrites),
         manifests=dict(contents.manifests),
         leases=defaultdict(dict, {resource: dict(found) for resource, found in contents.leases.items()}),
         revisions=defaultdict(list, {name: list(found) for name, found in contents.revisions.items()}),
@@ -341,15 +352,36 @@ def _facts(contents: _Contents, names: Iterable[PhysicalName]) -> Mapping[Physic
             mark=work.mark,
             head_sequence=contents.head_sequence(name),
             covered=work.covered,
+            reopened=work.reopened,
             built_at=work.built_at,
             reads=work.reads,
+            rewritten_at=max((rewrite.sequence for rewrite in contents.rewrites.get(name, ())), default=0),
         )
     return found
+
+
+def _rewrites(contents: _Contents, asked: Iterable[Read]) -> dict[PhysicalName, tuple[Rewrite, ...]]:
+    found = {
+        read.physical: tuple(
+            rewrite for rewrite in contents.rewrites.get(read.physical, ()) if rewrite.sequence > read.sequence
+        )
+        for read in asked
+    }
+    return {physical: rewrites for physical, rewrites in found.items() if rewrites}
 
 
 def _checkpoints(contents: _Contents, environment: str) -> tuple[Revision, ...]:
     revisions = contents.revisions.get(environment, [])
     return tuple(revision for revision in reversed(revisions) if revision.status == "finalized")
+
+
+def _series(contents: _Contents, asked: RevisionsSince) -> tuple[Revision, ...]:
+    revisions = contents.revisions.get(asked.environment, [])
+    first = max((revision.number for revision in revisions if revision.is_followed), default=0)
+    if asked.moment is not None:
+        known = (r.number for r in revisions if r.created_at is not None and r.created_at <= asked.moment)
+        first = min(first, max(known, default=0))
+    return tuple(revision for revision in revisions if revision.number >= first)
 
 
 def _entry(contents: _Contents, run: RunStarted) -> HistoryEntry:

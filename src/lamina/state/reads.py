@@ -20,22 +20,32 @@ from lamina.environments.pointers import Revision
 from lamina.state import tables
 from lamina.state.codec import model_document, read_partition
 from lamina.state.lazy import LazyMapping
-from lamina.state.rows import to_attempt, to_batch, to_entry, to_facts, to_head, to_lease, to_revision
+from lamina.state.rows import to_attempt, to_batch, to_entry, to_facts, to_head, to_lease, to_revision, to_rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, Table, TableValuedAlias
 
-    from lamina.app.records import Attempt, BatchRecorded, Head, HistoryEntry, Lease, LoadRequest, PartitionKey
+    from lamina.app.records import (
+        Attempt,
+        BatchRecorded,
+        Head,
+        HistoryEntry,
+        Lease,
+        LoadRequest,
+        PartitionKey,
+        RevisionsSince,
+    )
     from lamina.graph.model import Model
     from lamina.identity.naming import PhysicalName
-    from lamina.planning.inputs import VersionFacts
+    from lamina.planning.inputs import Read, Rewrite, VersionFacts
     from lamina.timeline.interval import Instant
 
 _leases, _attempts, _events, _unfinished = tables.leases, tables.attempts, tables.attempt_events, tables.unfinished
 _environments, _revisions, _versions = tables.environments, tables.revisions, tables.versions
 _work, _heads, _manifest, _definitions = tables.work, tables.heads, tables.manifest, tables.definitions
+_rewrites = tables.rewrites
 _runs, _ends, _batches = tables.runs, tables.run_ends, tables.batches
 
 
@@ -86,6 +96,24 @@ _NEWEST_REVISIONS = (
     )
     .order_by(_environments.c.environment)
 )
+_SERIES = (
+    select(_revisions, _environments.c.followed)
+    .join(_environments, _environments.c.environment == _revisions.c.environment)
+    .where(
+        _revisions.c.environment == bindparam("environment"),
+        _revisions.c.number >= bindparam("first", type_=Integer),
+    )
+    .order_by(_revisions.c.number)
+)
+_FOLLOWED = select(_environments.c.followed).where(_environments.c.environment == bindparam("environment"))
+_NEWEST_AT = select(func.max(_revisions.c.number)).where(
+    _revisions.c.environment == bindparam("environment"), _revisions.c.created_at <= bindparam("moment")
+)
+_REWRITES = (
+    select(_rewrites)
+    .where(_rewrites.c.physical == bindparam("physical"), _rewrites.c.sequence > bindparam("after"))
+    .order_by(_rewrites.c.sequence)
+)
 _RUNS = (
     select(_runs, _ends.c.status, _ends.c.finished_at)
     .outerjoin(_ends, _ends.c.run_id == _runs.c.run_id)
@@ -124,8 +152,9 @@ class Statements:
         """The listed physical names with their newest work and the number of their head."""
         physical = _versions.c.physical
         return (
-            select(_versions, _work.c.mark, _work.c.covered, _work.c.built_at, _work.c.reads)
+            select(_versions, _work.c.mark, _work.c.covered, _work.c.reopened, _work.c.built_at, _work.c.reads)
             .add_columns(_latest(_heads, "sequence", physical).label("head_sequence"))
+            .add_columns(_latest(_rewrites, "sequence", physical).label("rewritten_at"))
             .select_from(self._listed)
             .join(_versions, physical == self._name)
             .outerjoin(_work, and_(_work.c.physical == physical, _work.c.mark == _latest(_work, "mark", physical)))
@@ -239,7 +268,9 @@ class Reader:
             definitions=self._definitions(definitions),
             heads=self._heads(request.heads),
             manifests=self._manifests(request.manifests),
+            rewrites=self._rewrites(request.rewrites),
             checkpoints=MappingProxyType({name: tuple(found) for name, found in checkpoints.items()}),
+            series=MappingProxyType({asked.environment: self._series(asked) for asked in request.revisions_since}),
         )
 
     def _revisions(self, request: LoadRequest) -> dict[str, Revision]:
@@ -250,6 +281,14 @@ class Reader:
             rows = self._rows(self._statements.newest_revisions, revisions)
         revisions.update((row.environment, to_revision(row)) for row in rows)
         return revisions
+
+    def _series(self, asked: RevisionsSince) -> tuple[Revision, ...]:
+        parameters: dict[str, Any] = {"environment": asked.environment}
+        first = self._connection.execute(_FOLLOWED, parameters).scalar() or 0
+        if asked.moment is not None:
+            at_moment = self._connection.execute(_NEWEST_AT, {**parameters, "moment": asked.moment.micros}).scalar()
+            first = min(first, at_moment or 0)
+        return tuple(to_revision(row) for row in self._connection.execute(_SERIES, {**parameters, "first": first}))
 
     def _names_of(self, request: LoadRequest) -> list[PhysicalName]:
         wanted = set(request.versions)
@@ -272,6 +311,16 @@ class Reader:
             if row.folder is not None:
                 found[row.physical][read_partition(row.partition)] = row.folder
         return MappingProxyType({name: MappingProxyType(folders) for name, folders in found.items()})
+
+    def _rewrites(self, asked: Iterable[Read]) -> Mapping[PhysicalName, tuple[Rewrite, ...]]:
+        found = {
+            read.physical: tuple(
+                to_rewrite(row)
+                for row in self._connection.execute(_REWRITES, {"physical": read.physical, "after": read.sequence})
+            )
+            for read in asked
+        }
+        return MappingProxyType({physical: rewrites for physical, rewrites in found.items() if rewrites})
 
     def history(self, run_id: str | None, limit: int) -> tuple[HistoryEntry, ...]:
         """Runs, newest first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lamina.app.records import Attempt, BatchRecorded, Head, HistoryEntry, Lease
 from lamina.environments.pointers import Revision
 from lamina.identity.version import Fingerprint
-from lamina.planning.inputs import VersionFacts
+from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.codec import (
     attempt_document,
     columns_document,
@@ -75,6 +75,7 @@ def to_work(row: AnyRow | None) -> Work:
     return Work(
         mark=row.mark,
         covered=_intervals(row.covered),
+        reopened=_intervals(row.reopened),
         built_at=to_instant(row.built_at),
         reads=_reads(row.reads),
     )
@@ -100,9 +101,16 @@ def to_facts(row: AnyRow) -> VersionFacts:
         mark=work.mark,
         head_sequence=row.head_sequence or 0,
         covered=work.covered,
+        reopened=work.reopened,
         built_at=work.built_at,
         reads=work.reads,
+        rewritten_at=row.rewritten_at or 0,
     )
+
+
+def to_rewrite(row: AnyRow) -> Rewrite:
+    """A row of `rewrites`."""
+    return Rewrite(sequence=row.sequence, intervals=_intervals(row.intervals), is_asked=bool(row.is_asked))
 
 
 def to_head(row: AnyRow) -> Head:
@@ -113,6 +121,8 @@ def to_head(row: AnyRow) -> Head:
         generation=row.generation,
         attempt=row.attempt,
         shape=shape_document.read(row.shape),
+        view_sql=row.view_sql,
+        content=row.content,
     )
 
 

@@ -76,6 +76,7 @@ class SqlStateStore:
         return Loaded(
             revisions={name: Revision(environment=name) for name in request.environments},
             checkpoints=dict.fromkeys(request.checkpoints_of, ()),
+            series={asked.environment: () for asked in request.revisions_since},
         )
 
     def allocate(self, count: int) -> int:

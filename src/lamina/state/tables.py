@@ -1,8 +1,8 @@
 """The tables of a state store.
 
-Facts are append-only: rows of `definitions`, `versions`, `attempts`, `attempt_events`, `work`, `heads`, `manifest`,
-`revisions`, `runs`, `run_ends` and `batches` are written once. Where a fact replaces an earlier one, the key ends in a
-number that grows, so the latest is one step into an index however long the history is.
+Facts are append-only: rows of `definitions`, `versions`, `attempts`, `attempt_events`, `work`, `heads`, `rewrites`,
+`manifest`, `revisions`, `runs`, `run_ends` and `batches` are written once. Where a fact replaces an earlier one, the
+key ends in a number that grows, so the latest is one step into an index however long the history is.
 
 `leases`, `unfinished`, `environments` and `numbers` hold what is true now and are changed in place: they answer the
 start check and the requirements of a commit without looking at history.
@@ -106,6 +106,8 @@ work = Table(
     Column("removed", Text),
     # What counts as done after this row, complete: reading it never depends on the rows before.
     Column("covered", Text, nullable=False),
+    # What counted once and does not now.
+    Column("reopened", Text, nullable=False),
     Column("built_at", BigInteger),
     Column("reads", Text, nullable=False),
 )
@@ -118,6 +120,18 @@ heads = Table(
     Column("generation", Text, nullable=False),
     Column("attempt", BigInteger, nullable=False),
     Column("shape", Text, nullable=False),
+    Column("view_sql", Text),
+    Column("content", Text),
+    sqlite_with_rowid=False,
+)
+
+rewrites = Table(
+    "lamina_rewrites",
+    metadata,
+    Column("physical", Text, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("intervals", Text, nullable=False),
+    Column("is_asked", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -11,7 +11,7 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from lamina.app.records import Attempt, AttemptStatus
     from lamina.planning.inputs import Read
-    from lamina.timeline.interval import Instant
+    from lamina.timeline.interval import Instant, Interval
 
 _BEFORE: dict[AttemptStatus, AttemptStatus] = {"decided": "open", "done": "decided", "aborted": "open"}
 
@@ -22,6 +22,7 @@ class Work:
 
     mark: int = 0
     covered: Intervals = EMPTY
+    reopened: Intervals = EMPTY
     built_at: Instant | None = None
     reads: tuple[Read, ...] = ()
 
@@ -29,11 +30,14 @@ class Work:
 NOTHING_DONE = Work()
 
 
-def require_step(number: int, found: AttemptStatus | None, wanted: AttemptStatus) -> None:
-    """Refuse a change of status that no attempt goes through."""
-    if found != _BEFORE[wanted]:
+def require_step(
+    number: int, found: AttemptStatus | None, wanted: AttemptStatus, before: AttemptStatus | None = None
+) -> None:
+    """Refuse a change of status that no attempt goes through; `before` is what the change starts from, if unusual."""
+    expected = before or _BEFORE[wanted]
+    if found != expected:
         now = "does not exist" if found is None else f"is `{found}`"
-        raise CommitRefused(f"attempt {number} {now} and cannot become `{wanted}`, which follows `{_BEFORE[wanted]}`")
+        raise CommitRefused(f"attempt {number} {now} and cannot become `{wanted}`, which follows `{expected}`")
 
 
 def touched(work: Work) -> Work:
@@ -41,13 +45,40 @@ def touched(work: Work) -> Work:
     return replace(work, mark=work.mark + 1)
 
 
-def without(work: Work, removed: Intervals) -> Work:
-    """The work after intervals ceased to count."""
-    return replace(touched(work), covered=work.covered.minus(removed))
+def without(work: Work, removed: Intervals, followed: tuple[Read, ...] = ()) -> Work:
+    """The work after intervals ceased to count, and rewrites of parents were followed."""
+    return replace(
+        touched(work),
+        covered=work.covered.minus(removed),
+        reopened=work.reopened.union(work.covered.intersect(removed)),
+        reads=_followed(work.reads, followed),
+    )
+
+
+def with_opened(work: Work, attempt: Attempt, interval: Interval) -> Work:
+    """The work after an attempt set out to compute an interval: it does not count until the attempt is done.
+
+    A parent that is read for the first time is followed from what is read now on.
+    """
+    known = {read.physical for read in work.reads}
+    new = tuple(read for read in attempt.reads if read.physical not in known and read.physical != attempt.physical)
+    return without(work, Intervals.of([interval]), new)
 
 
 def with_done(work: Work, attempt: Attempt) -> Work:
     """The work after an attempt was carried out: its interval is covered, or the whole is built."""
     if attempt.interval is None:
         return replace(touched(work), built_at=attempt.execution_time, reads=attempt.reads)
-    return replace(touched(work), covered=work.covered.union(Intervals.of([attempt.interval])))
+    interval = Intervals.of([attempt.interval])
+    return replace(touched(work), covered=work.covered.union(interval), reopened=work.reopened.minus(interval))
+
+
+def _followed(before: tuple[Read, ...], now: tuple[Read, ...]) -> tuple[Read, ...]:
+    if not now:
+        return before
+    newest = {read.physical: read for read in before}
+    for read in now:
+        known = newest.get(read.physical)
+        if known is None or known.sequence < read.sequence:
+            newest[read.physical] = read
+    return tuple(newest.values())

@@ -14,6 +14,7 @@ from lamina.app.records import (
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
+    AttemptUnchanged,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
@@ -43,8 +44,7 @@ from lamina.state.codec import (
 from lamina.state.leases import close_lost, require_held
 from lamina.state.requirements import refuse_followed, refuse_head, refuse_revision, refuse_second_attempt
 from lamina.state.rows import to_attempt, to_lease, to_work
-from lamina.state.work import Work, require_step, touched, with_done, without
-from lamina.timeline.interval import Intervals
+from lamina.state.work import Work, require_step, touched, with_done, with_opened, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lamina.app.records import Attempt, AttemptStatus, Fact, Lease
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
+    from lamina.timeline.interval import Intervals
 
 _leases, _attempts, _events = tables.leases, tables.attempts, tables.attempt_events
 _unfinished, _work, _heads = tables.unfinished, tables.work, tables.heads
@@ -180,12 +181,14 @@ class Writer:
             case AttemptDecided():
                 self._decide(fact)
             case AttemptDone():
-                self._finish(fact)
+                self._finish(fact.number, fact.physical)
+            case AttemptUnchanged():
+                self._finish(fact.number, fact.physical, before="open")
             case AttemptAborted():
                 self._abort(fact)
             case CoverageRemoved():
                 before = self._latest_work(fact.physical)
-                self._add_work(fact.physical, before, without(before, fact.intervals))
+                self._add_work(fact.physical, before, without(before, fact.intervals, fact.followed))
             case LeaseReleased():
                 lease = require_held(self.newest_lease(fact.resource), fact.resource, fact.token)
                 self.set_lease(replace(lease, status="released"))
@@ -255,7 +258,7 @@ class Writer:
         )
         if attempt.interval is not None:
             before = self._latest_work(attempt.physical)
-            after = without(before, Intervals.of([attempt.interval]))
+            after = with_opened(before, attempt, attempt.interval)
             self._add_work(attempt.physical, before, after, attempt.number)
 
     def _decide(self, fact: AttemptDecided) -> None:
@@ -272,8 +275,20 @@ class Writer:
                 "generation": head.generation,
                 "attempt": head.attempt,
                 "shape": shape_document.write(head.shape),
+                "view_sql": head.view_sql,
+                "content": head.content,
             },
         )
+        if not fact.rewritten.is_empty:
+            self._connection.execute(
+                _ADD[tables.rewrites],
+                {
+                    "physical": fact.physical,
+                    "sequence": head.sequence,
+                    "intervals": intervals_document.write(fact.rewritten),
+                    "is_asked": int(fact.is_asked),
+                },
+            )
         folders: dict[Any, str | None] = {**fact.folders_set, **dict.fromkeys(fact.folders_removed)}
         if folders:
             rows = [
@@ -289,11 +304,11 @@ class Writer:
         before = self._latest_work(fact.physical)
         self._add_work(fact.physical, before, touched(before), fact.number)
 
-    def _finish(self, fact: AttemptDone) -> None:
-        self._move(fact.number, "done", EventDetail())
-        self._connection.execute(_END_UNFINISHED, {"of": fact.number})
-        before = self._latest_work(fact.physical)
-        self._add_work(fact.physical, before, with_done(before, self._attempt(fact.number)), fact.number)
+    def _finish(self, number: int, physical: PhysicalName, before: AttemptStatus | None = None) -> None:
+        self._move(number, "done", EventDetail(), before)
+        self._connection.execute(_END_UNFINISHED, {"of": number})
+        work = self._latest_work(physical)
+        self._add_work(physical, work, with_done(work, self._attempt(number)), number)
 
     def _abort(self, fact: AttemptAborted) -> None:
         self._move(fact.number, "aborted", EventDetail(reason=fact.reason))
@@ -306,9 +321,11 @@ class Writer:
         """The attempt as it was opened."""
         return to_attempt(self._connection.execute(_INTENT, {"number": number}).scalar_one(), ())
 
-    def _move(self, number: int, status: AttemptStatus, detail: EventDetail) -> None:
+    def _move(
+        self, number: int, status: AttemptStatus, detail: EventDetail, before: AttemptStatus | None = None
+    ) -> None:
         latest = self._connection.execute(_LATEST_EVENT, {"number": number}).first()
-        require_step(number, latest.status if latest else None, status)
+        require_step(number, latest.status if latest else None, status, before)
         self._add_event(number, latest.position + 1 if latest else 1, status, detail)
 
     def _add_event(self, number: int, position: int, status: AttemptStatus, detail: EventDetail) -> None:
@@ -331,6 +348,7 @@ class Writer:
                 "added": _written(after.covered.minus(before.covered)),
                 "removed": _written(before.covered.minus(after.covered)),
                 "covered": intervals_document.write(after.covered),
+                "reopened": intervals_document.write(after.reopened),
                 "built_at": after.built_at.micros if after.built_at else None,
                 "reads": reads_document.write(after.reads),
             },

@@ -119,6 +119,10 @@ class Instant:
         return f"Instant({self.isoformat()})"
 
 
+FIRST_INSTANT = Instant(_FIRST_MICROS)
+LAST_INSTANT = Instant(_LAST_MICROS)
+
+
 def _offset_micros(zone: str | None) -> int:
     """How far a zone like `Z`, `+02`, `+0200` or `-05:30` is ahead of UTC."""
     if zone is None or zone in "Zz":

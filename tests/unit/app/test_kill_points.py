@@ -107,7 +107,7 @@ def test_whatever_is_killed_a_command_that_is_alone_finishes_at_once(history):
 
 def test_the_histories_go_through_every_kill_point_of_a_healthy_command():
     reached = {name for history in HISTORIES for name, _ in points_of(history)}
-    healthy = {name for name in named_in_sources() if name.startswith(("write.", "promote.", "child."))}
+    healthy = {name for name in named_in_sources() if name.startswith(("write.", "promote.", "child.", "follow."))}
     assert reached == healthy - {"write.recovered", "write.sister_decided"}
 
 
@@ -282,6 +282,7 @@ def test_models_below_a_killed_model_are_built_with_it():
     )
     for point in ("write.intent", "write.decided", "write.done"):
         for occurrence in (1, 2):
+            place.catalog.sources["raw.orders"]["2024-01-02"] = f"{point} {occurrence}"
             with pytest.raises(Killed):
                 place.dying(point, occurrence).build("2024-01-05", force=True)
             place.clock.advance(LEASE_TIME)

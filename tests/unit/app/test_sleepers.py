@@ -268,6 +268,7 @@ def test_who_lost_while_another_holds_the_lease_leaves_it_to_the_next_command():
         sources={"raw.orders": january(31)},
     )
     place.build("2024-01-05")
+    place.catalog.sources["raw.orders"]["2024-01-02"] = "late"
     first, sleep = sleeping(place, "engine.publish", 1)
     sleeper = Running(lambda: first.build("2024-01-05", force=True))
     assert sleep.begun.wait(10)

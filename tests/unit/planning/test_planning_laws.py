@@ -235,18 +235,19 @@ def test_what_is_planned_is_asked_for_and_not_done_except_for_what_is_redone(mod
             covered = facts.covered if facts else EMPTY
             until = schedule_of(one).previous_tick(now) if command == "run" else now
             assert all(starts[name] <= each.start and each.end <= max(until, now) for each in step.intervals)
-            assert step.intervals.intersect(covered).minus(step.redone).is_empty
-            assert step.redone.minus(covered).is_empty
+            again, new = step.intervals.intersect(covered), step.intervals.minus(covered)
+            assert isinstance(one.kind, IncrementalByTimeRange)
+            assert with_lookback(one, new, starts[name], one.kind.lookback).intersect(covered) == again
+            assert step.redone.is_empty
+            assert step.may_follow.minus(covered).is_empty
+            assert step.may_follow.is_empty or _looks_back(world, name)
             assert Intervals.of(batch.interval for batch in step.batches) == step.intervals
-            lookback_above = _looks_back(world, name)
-            assert step.redone.is_empty or lookback_above
         world.carry_out(plan)
 
 
 def _looks_back(world: Ledger, name: NodeName) -> bool:
-    """Whether the model or one above it reprocesses recorded units."""
-    above = {name, *world.graph.ancestors([name])}
-    kinds = (world.graph.models[other].kind for other in above)
+    """Whether a model above reprocesses recorded units."""
+    kinds = (world.graph.models[other].kind for other in world.graph.ancestors([name]))
     return any(isinstance(kind, IncrementalByTimeRange) and kind.lookback for kind in kinds)
 
 
@@ -298,10 +299,12 @@ def test_a_restatement_reaches_every_later_unit_below_it_and_nothing_else(models
         span = again.span()
         if name not in reached or span is None:
             assert step.redone.is_empty
+            assert step.may_follow.is_empty
             continue
         direct = target.name in stored_parents(world.graph, name)
         late = [u for each in covered for u in one.grain.units(each) if u.end > span.start]
-        assert not direct or step.redone == Intervals.of(late)
+        assert step.redone.is_empty
+        assert not direct or step.may_follow == step.intervals == Intervals.of(late)
     world.apply(now, flags=flags)
     assert not any(step.has_work for step in world.plan(now).steps)
 

@@ -1,0 +1,171 @@
+"""How far each model reads into the tables of its parents, looked through views and embedded models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lamina.errors import SyntaxProblem
+from lamina.graph.dag import Notice
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View, has_intervals
+from lamina.graph.model import SqlBody
+from lamina.sql.names import quote
+from lamina.sql.render import resolve_tables
+from lamina.sql.syntax import SPARK
+from lamina.sql.time_filters import filters_by_time, mentions_interval
+from lamina.sql.window_times import EVERYTHING
+from lamina.sql.windows import input_windows
+from lamina.timeline.grain import Grain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TypeAlias
+
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.sql.windows import InputWindow
+
+    Windows: TypeAlias = tuple[Mapping[NodeName, InputWindow], bool]
+    Remember: TypeAlias = Callable[[object, Callable[[], Windows]], Windows]
+    """Gives what was found for a key in an earlier load, or computes it."""
+
+_DAY_FORMATS = ("%Y-%m-%d", None)
+_NOT_A_TIME = "other"
+
+
+def with_windows(models: Mapping[NodeName, Model], remember: Remember) -> tuple[dict[NodeName, Model], list[Notice]]:
+    """The models with their windows filled in, and warnings about queries that read all of their inputs each time."""
+    found: dict[NodeName, Model] = {}
+    notices: list[Notice] = []
+    for name, model in models.items():
+        found[name] = model
+        body = model.body
+        if not has_intervals(model.kind) or not isinstance(body, SqlBody) or body.query.is_time_dependent:
+            continue
+        reader = _Reader(models, model)
+        windows, is_filtered = remember(reader.key(), reader.read)
+        found[name] = replace(model, windows=MappingProxyType(dict(windows)))
+        if model.reads and not is_filtered:
+            notices.append(_unfiltered(name))
+    return found, notices
+
+
+def _unfiltered(name: NodeName) -> Notice:
+    return Notice(
+        code="LAM-WARN-013",
+        message=(
+            f"`{name}` filters none of its inputs by time: every interval reads all of them, and waits for all of "
+            "their past; a filter with `@start_ds` and `@end_ds` on an input's time column makes it read only its own"
+        ),
+        node=name,
+    )
+
+
+class _Reader:
+    """One model with everything its windows follow from."""
+
+    def __init__(self, models: Mapping[NodeName, Model], model: Model) -> None:
+        self._models = models
+        self._model = model
+
+    def key(self) -> object:
+        """Equal keys give equal windows."""
+        through = [(model.dialect, _text(model), sorted(model.references.items())) for model in self._looked_through()]
+        parents = [
+            (name, kind.time_column.name, kind.time_column.format, self._models[name].columns)
+            for name, kind in self._parents()
+        ]
+        return (through, sorted(parents), self._is_day_aligned)
+
+    def read(self) -> Windows:
+        """Windows by full names, and whether anything is filtered by the interval at all."""
+        model = self._model
+        names = {_reference(name): name for name, _ in self._parents()}
+        try:
+            text = self._flattened(model)
+            is_filtered = filters_by_time(text, SPARK)
+        except SyntaxProblem:
+            return {}, True
+        windows = input_windows(
+            text,
+            SPARK,
+            {_reference(name): kind.time_column.name for name, kind in self._parents()},
+            {_reference(name): columns for name, columns in self._schemas()},
+            time_types=self._time_types(),
+            is_day_aligned=self._is_day_aligned,
+        )
+        return {names[text]: window for text, window in windows.items() if window != EVERYTHING}, is_filtered
+
+    @property
+    def _is_day_aligned(self) -> bool:
+        return not Grain.DAY.is_coarser_than(self._model.grain) and not self._model.allow_partials
+
+    def _looked_through(self) -> list[Model]:
+        """The model itself and every view and embedded model between it and stored tables."""
+        found = {self._model.name: self._model}
+        waiting = [self._model]
+        while waiting:
+            for read in waiting.pop().reads:
+                parent = self._models.get(read)
+                if parent is not None and isinstance(parent.kind, View | Embedded) and read not in found:
+                    found[read] = parent
+                    waiting.append(parent)
+        return list(found.values())
+
+    def _parents(self) -> Iterator[tuple[NodeName, IncrementalByTimeRange]]:
+        """Models with a time column whose tables are read."""
+        reads = dict.fromkeys(read for model in self._looked_through() for read in model.reads)
+        for read in reads:
+            parent = self._models.get(read)
+            if parent is not None and isinstance(parent.kind, IncrementalByTimeRange):
+                yield read, parent.kind
+
+    def _schemas(self) -> Iterator[tuple[NodeName, tuple[str, ...]]]:
+        for name, _ in self._parents():
+            columns = self._models[name].columns
+            if columns is not None:
+                yield name, tuple(column.name for column in columns)
+
+    def _time_types(self) -> dict[str, str]:
+        """Types of time columns where they are known; text in another form than a day's is no time to compare with."""
+        found: dict[str, str] = {}
+        for name, kind in self._parents():
+            column = kind.time_column
+            types = {known.name.lower(): known.type for known in self._models[name].columns or ()}
+            known_type = types.get(column.name.lower())
+            if column.format not in _DAY_FORMATS:
+                found[_reference(name)] = _NOT_A_TIME
+            elif known_type is not None:
+                found[_reference(name)] = known_type
+        return found
+
+    def _flattened(self, model: Model) -> str:
+        """The query in Spark's SQL with full names, and with the queries of views and embedded models in their place.
+
+        A view that mentions the interval it is not computed for stays a name: what lies behind it is then read without
+        bounds.
+        """
+        tables: dict[str, str] = {}
+        for written, node in model.references.items():
+            parent = self._models.get(node)
+            is_put_in = parent is not None and isinstance(parent.kind, View | Embedded) and _can_be_put_in(parent)
+            if parent is not None and is_put_in and node != model.name:
+                tables[written] = f"({self._flattened(parent)})"
+            else:
+                tables[written] = quote(*node.split("."))
+        return resolve_tables(_text(model), model.dialect, tables)
+
+
+def _can_be_put_in(model: Model) -> bool:
+    if not isinstance(model.body, SqlBody) or model.body.query.is_time_dependent:
+        return False
+    return isinstance(model.kind, Embedded) or not mentions_interval(model.body.query.expanded, model.dialect)
+
+
+def _text(model: Model) -> str:
+    return model.body.query.expanded if isinstance(model.body, SqlBody) else ""
+
+
+def _reference(name: NodeName) -> str:
+    return str(name).lower()

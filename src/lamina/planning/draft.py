@@ -1,0 +1,105 @@
+"""A plan while it is being made: what is known of every node so far, parents first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lamina.planning.readiness import Readiness
+from lamina.timeline.interval import EMPTY, FIRST_INSTANT, LAST_INSTANT, Interval, Intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.environments.pointers import Pointer
+    from lamina.graph.names import NodeName
+    from lamina.planning.inputs import PlanInputs, Read, VersionFacts
+    from lamina.planning.reasons import Difference
+    from lamina.planning.steps import Reason
+    from lamina.timeline.interval import Instant
+
+ALL_TIME = Intervals.of([Interval(FIRST_INSTANT, LAST_INSTANT)])
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What a node needs.
+
+    `redone` is recorded time that stops counting when the plan is applied; `recorded` all that was ever recorded.
+    `may_follow` is what is computed again only if a parent comes out with other rows. `followed` says up to which
+    heads of the parents `redone` follows their rewrites. `is_asked` marks work that a person asked for, here or above.
+    """
+
+    is_whole: bool = False
+    reason: Reason = "unchanged"
+    cause: NodeName | None = None
+    readiness: Readiness = field(default_factory=lambda: Readiness(ready=EMPTY, waiting=EMPTY))
+    redone: Intervals = EMPTY
+    recorded: Intervals = EMPTY
+    may_follow: Intervals = EMPTY
+    followed: tuple[Read, ...] = ()
+    is_asked: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether something is computed whatever the parents come out like."""
+        return self.is_whole or not self.readiness.ready.is_empty
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is, or may be, or would be computed if it did not have to wait."""
+        return self.is_certain or not self.readiness.waiting.is_empty or self.is_asked_for_later
+
+    @property
+    def is_asked_for_later(self) -> bool:
+        """Whether what may follow goes back to somebody's request, and so belongs into the plan."""
+        return self.is_asked and not self.may_follow.is_empty
+
+    @property
+    def recomputed(self) -> Intervals:
+        """Recorded time that may come out with other rows."""
+        if self.is_whole:
+            return ALL_TIME if self.is_asked else EMPTY
+        return self.readiness.ready.intersect(self.recorded).union(self.may_follow)
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """Everything known so far, keyed by node."""
+
+    inputs: PlanInputs
+    before: Mapping[NodeName, Pointer]
+    differences: Mapping[NodeName, Difference]
+    chosen: frozenset[NodeName]
+    restated: frozenset[NodeName]
+    starts: Mapping[NodeName, Instant]
+    works: dict[NodeName, Work] = field(default_factory=dict)
+    available: dict[NodeName, tuple[Instant, Intervals]] = field(default_factory=dict)
+    blocked_by: dict[NodeName, tuple[NodeName, ...]] = field(default_factory=dict)
+    unready: dict[NodeName, str] = field(default_factory=dict)
+    """Nodes that will have no table after this plan, and why; nothing that reads them can be built."""
+
+    @property
+    def respects_cron(self) -> bool:
+        """Whether only what cron has released is processed."""
+        return self.inputs.command == "run" and not self.inputs.flags.ignore_cron
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the plan is for the environment that others inherit from."""
+        return self.inputs.environment.environment == self.inputs.baseline_name
+
+    def facts(self, name: NodeName) -> VersionFacts | None:
+        """What state knows of the node's version."""
+        physical = self.inputs.physical.get(name)
+        return self.inputs.facts.get(physical) if physical is not None else None
+
+    def is_shared(self, name: NodeName) -> bool:
+        """Whether the version belongs to the baseline, which alone may write it."""
+        pointer = self.inputs.baseline.pointers.get(name)
+        return not self.is_baseline and pointer is not None and pointer.version == self.inputs.versions[name].version
+
+    def version_reason(self, name: NodeName, otherwise: Reason) -> Reason:
+        """Why the node's version is new, or something else when it is not."""
+        difference = self.differences[name]
+        return difference.reason if difference.is_version_new else otherwise

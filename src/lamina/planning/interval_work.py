@@ -1,0 +1,120 @@
+"""What a model needs whose work is counted in intervals of time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lamina.graph.kinds import IncrementalByTimeRange, may_be_restated
+from lamina.planning.draft import Work
+from lamina.planning.missing import asked_range, missing_intervals, restated_intervals, with_lookback
+from lamina.planning.readiness import hold_back, split_by_readiness
+from lamina.planning.rewrites import reached_by_plan, reached_by_recorded
+from lamina.timeline.interval import EMPTY, Intervals
+
+if TYPE_CHECKING:
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.planning.draft import Draft
+    from lamina.planning.inputs import VersionFacts
+    from lamina.planning.readiness import Readiness
+    from lamina.planning.rewrites import Reached
+    from lamina.planning.steps import Reason
+    from lamina.timeline.interval import Instant, Interval
+
+
+def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_idle: bool) -> Work:
+    """What is missing, asked for again or reached by a rewrite, as far as parents cover what it reads.
+
+    Also notes what the model will cover, for its children.
+    """
+    inputs, name = draft.inputs, model.name
+    covered = facts.covered if facts else EMPTY
+    start = draft.starts[name]
+    asked = asked_range(
+        model, start, inputs.flags, inputs.now, respects_cron=draft.respects_cron, limit=_baseline_reach(draft, name)
+    )
+    begin = asked.start if asked else start
+    if draft.is_shared(name):
+        draft.available[name] = (begin, covered)
+        return Work()
+    reached = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites)
+    if is_idle:
+        draft.available[name] = (begin, covered.minus(reached.intervals))
+        return Work()
+    missing = missing_intervals(model, asked, covered)
+    requested, request = _requested(draft, model, asked, covered)
+    again = requested.union(reached.intervals)
+    readiness = split_by_readiness(inputs.graph, model, missing.union(again), draft.available, inputs.now)
+    readiness = hold_back(readiness, inputs.held.get(name, ()))
+    fresh = missing.minus(facts.reopened if facts else EMPTY).intersect(readiness.ready)
+    readiness = _looking_back(draft, model, fresh, readiness)
+    work = Work(
+        readiness=readiness,
+        redone=again.intersect(covered),
+        recorded=covered.union(facts.reopened) if facts else EMPTY,
+        followed=reached.followed,
+        is_asked=not requested.is_empty or reached.is_asked,
+    )
+    draft.available[name] = (begin, covered.minus(work.redone).union(readiness.ready))
+    possible = reached_by_plan(draft, model, covered.minus(again).minus(readiness.ready))
+    work.may_follow = split_by_readiness(inputs.graph, model, possible.intervals, draft.available, inputs.now).ready
+    work.is_asked |= possible.is_asked
+    work.reason, work.cause = _reason(draft, model, missing, request, reached, possible)
+    return work
+
+
+def _looking_back(draft: Draft, model: Model, fresh: Intervals, readiness: Readiness) -> Readiness:
+    """Units before each one that is processed for the first time.
+
+    Only what is processed now looks back: what waits would have the units before it computed again every time. Units
+    that were recorded before and have to be computed again do not look back either.
+    """
+    lookback = model.kind.lookback if isinstance(model.kind, IncrementalByTimeRange) else 0
+    if not lookback or fresh.is_empty:
+        return readiness
+    planned = readiness.ready.union(readiness.waiting)
+    before = with_lookback(model, fresh, draft.starts[model.name], lookback).minus(planned)
+    can_be_read = split_by_readiness(draft.inputs.graph, model, before, draft.available, draft.inputs.now).ready
+    return replace(readiness, ready=readiness.ready.union(can_be_read))
+
+
+def _baseline_reach(draft: Draft, name: NodeName) -> Instant | None:
+    """A new version in another environment is built as far as the baseline's data reaches."""
+    pointer = draft.inputs.baseline.pointers.get(name)
+    if draft.is_baseline or pointer is None or pointer.physical is None or draft.inputs.command == "run":
+        return None
+    facts = draft.inputs.facts.get(pointer.physical)
+    span = facts.covered.span() if facts else None
+    return span.end if span else None
+
+
+def _requested(
+    draft: Draft, model: Model, asked: Interval | None, covered: Intervals
+) -> tuple[Intervals, Reason | None]:
+    """Recorded time that somebody asked to compute again, and how."""
+    inputs = draft.inputs
+    if not may_be_restated(model.kind):
+        return EMPTY, None
+    if inputs.flags.force and asked is not None:
+        return Intervals.of([asked]).intersect(covered), "forced"
+    if model.name in draft.restated:
+        start, span = draft.starts[model.name], covered.span()
+        until = max((end for end in (span and span.end, asked and asked.end) if end), default=start)
+        return restated_intervals(model, inputs.flags, start, until, inputs.now), "restated"
+    return EMPTY, None
+
+
+def _reason(
+    draft: Draft, model: Model, missing: Intervals, request: Reason | None, reached: Reached, possible: Reached
+) -> tuple[Reason, NodeName | None]:
+    difference = draft.differences[model.name]
+    if difference.is_version_new:
+        return difference.reason, difference.cause
+    if request is not None:
+        return request, model.name
+    if missing.is_empty and not reached.intervals.is_empty:
+        return "upstream_rewritten", reached.cause
+    if missing.is_empty and not possible.intervals.is_empty:
+        return "upstream_rewritten", possible.cause
+    return "missing_intervals", difference.cause

@@ -1,0 +1,72 @@
+"""Which units of a model read a stretch of a parent's time, through the window its filters give.
+
+How far a unit reads only ever moves forward with the unit, so the units that read a stretch lie next to each other and
+their ends are found by halving: cost never depends on how many units there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from lamina.errors import BadTime
+from lamina.sql.window_times import EVERYTHING
+from lamina.timeline.grain import Grain
+from lamina.timeline.interval import EMPTY, FIRST_INSTANT, LAST_INSTANT, MICROS_PER_DAY, Interval, Intervals
+
+if TYPE_CHECKING:
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.sql.window_times import InputWindow, Offset
+    from lamina.timeline.interval import Instant
+
+
+def window_of(model: Model, parent: NodeName) -> InputWindow:
+    """How far the model reads into a parent; one without bounds is open to the past and ends with the unit."""
+    return model.windows.get(parent, EVERYTHING)
+
+
+def reads_from(window: InputWindow, unit: Interval) -> Instant:
+    """Where the stretch that a unit reads begins."""
+    return FIRST_INSTANT if window.lower is None else _moment(window.lower, unit)
+
+
+def reads_until(window: InputWindow, unit: Interval) -> Instant:
+    """Where the stretch that a unit reads ends. Nobody can wait for all time to come: an open end is the unit's own."""
+    return unit.end if window.upper is None else _moment(window.upper, unit)
+
+
+def units_reading(grain: Grain, within: Interval, window: InputWindow, stretch: Interval) -> Interval | None:
+    """The part of `within`, in whole units of it, whose window meets the stretch."""
+    first = grain.floor(within.start)
+    total = grain.count(Interval(first, grain.ceil(within.end)))
+
+    def unit(number: int) -> Interval:
+        begin = grain.add(first, number)
+        return Interval(begin, min(grain.next(begin), within.end))
+
+    begin = bisect_left(range(total), True, key=lambda number: reads_until(window, unit(number)) > stretch.start)
+    end = bisect_left(range(total), True, key=lambda number: reads_from(window, unit(number)) >= stretch.end)
+    if begin >= end:
+        return None
+    return Interval(max(within.start, unit(begin).start), unit(end - 1).end)
+
+
+def intervals_reading(model: Model, parent: NodeName, among: Intervals, stretches: Intervals) -> Intervals:
+    """The units among some intervals of the model that read any of the stretches of a parent's time."""
+    span = among.span()
+    if span is None:
+        return EMPTY
+    window = window_of(model, parent)
+    found = (units_reading(model.grain, span, window, stretch) for stretch in stretches)
+    return Intervals.of([interval for interval in found if interval is not None]).intersect(among)
+
+
+def _moment(offset: Offset, unit: Interval) -> Instant:
+    base = unit.start if offset.base == "start" else unit.end
+    try:
+        moved = Grain.MONTH.add(base, offset.months) if offset.months else base
+        return moved.plus(offset.micros)
+    except (BadTime, OverflowError):
+        # Beyond the years that times can have; nothing lies there.
+        return FIRST_INSTANT if offset.months * 31 * MICROS_PER_DAY + offset.micros < 0 else LAST_INSTANT

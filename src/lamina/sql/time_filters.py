@@ -1,0 +1,32 @@
+"""Whether a query says anything about the interval it is computed for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lamina.sql.syntax import parse_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BOUND = re.compile(r"(start|end)_\w+", re.IGNORECASE)
+_FILTERING = (exp.Where, exp.Having, exp.Qualify, exp.Join, exp.From)
+
+
+def mentions_interval(text: str, dialect: str) -> bool:
+    """Whether the text holds `@start_…` or `@end_…`."""
+    return any(True for _ in _bounds(text, dialect))
+
+
+def filters_by_time(text: str, dialect: str) -> bool:
+    """Whether some condition or something the query reads from depends on the interval."""
+    return any(node.find_ancestor(*_FILTERING) is not None for node in _bounds(text, dialect))
+
+
+def _bounds(text: str, dialect: str) -> Iterator[exp.Expr]:
+    for node in parse_query(text, dialect).tree.find_all(exp.Parameter, exp.Placeholder):
+        if _BOUND.fullmatch(node.name):
+            yield node
