@@ -401,9 +401,7 @@ models = st.builds(
             values=_mapping(scalars),
             location=st.none() | locations,
             code=st.none()
-            | st.builds(
-                SignalCode, module=texts, function=texts, modules=_many(modules), variables=_mapping(scalars)
-            ),
+            | st.builds(SignalCode, module=texts, function=texts, modules=_many(modules), variables=_mapping(scalars)),
         )
     ),
     grains=_many(texts),

@@ -28,6 +28,8 @@ from lamina.graph.names import NodeName
 from lamina.identity.naming import LogicalName, PhysicalName, generation_name
 from lamina.spark.engine import SparkEngine
 from lamina.spark.tables import text_literal
+from lamina.timeline.grain import Grain
+from lamina.timeline.interval import Intervals
 from tests.spark.driver import Table
 
 pytest_plugins = ["tests.ports.conftest_engine"]
@@ -95,6 +97,100 @@ def test_the_columns_of_a_table_may_change(table: Table) -> None:
     table.write("SELECT 1 AS id, 2 AS old")
     table.write("SELECT 'x' AS name, 1 AS id")
     assert table.rows() == [("x", 1)]
+
+
+# --- comparing --------------------------------------------------------------------------------------------------------
+def changed_by(
+    table: Table, sql: str, interval: tuple[str, str], recorded: tuple[str, str] | None = None, grain: Grain = Grain.DAY
+) -> tuple[tuple[str, str], ...]:
+    """What a batch says about recorded time when it is computed again."""
+    time = Intervals.from_pairs([recorded or interval])
+    written = table.engine.write(replace(table.request(sql, interval), recorded=time, grain=grain))
+    return tuple((start[:13], end[:13]) for start, end in written.changed.to_pairs())
+
+
+@pytest.mark.parametrize("partitioned_by", [("ds",), (), ("month(ds)",), ("g",)])
+def test_computing_again_tells_which_days_came_out_different(table: Table, partitioned_by: tuple[str, ...]) -> None:
+    table = by_day(table, partitioned_by=partitioned_by)
+    values = "(1, 'a', DATE'2024-01-01'), (2, NULL, DATE'2024-01-02'), (3, 'b', DATE'2024-01-03')"
+    rows = f"SELECT * FROM VALUES {values} v(id, g, ds)"
+    table.write(rows, THREE_DAYS)
+    assert changed_by(table, f"{rows} ORDER BY id DESC", THREE_DAYS) == ()
+    other = rows.replace("(2, NULL", "(2, 'x'")
+    assert changed_by(table, other, THREE_DAYS) == (("2024-01-02T00", "2024-01-03T00"),)
+    assert changed_by(table, other, THREE_DAYS, ("2024-01-03", "2024-01-04")) == ()
+    assert changed_by(table, f"{rows} WHERE id <> 3", THREE_DAYS) == (("2024-01-03T00", "2024-01-04T00"),)
+    assert changed_by(table, f"{rows} UNION ALL ({rows})", THREE_DAYS) == (("2024-01-01T00", "2024-01-04T00"),)
+    assert changed_by(table, f"{rows} WHERE false", THREE_DAYS) == (("2024-01-01T00", "2024-01-04T00"),)
+
+
+def test_a_value_that_moved_to_another_column_is_a_difference(table: Table) -> None:
+    table = by_day(table)
+    table.write("SELECT 1 AS a, CAST(NULL AS int) AS b, DATE'2024-01-02' AS ds", DAY)
+    assert changed_by(table, "SELECT CAST(NULL AS int) AS a, 1 AS b, DATE'2024-01-02' AS ds", DAY) != ()
+
+
+NESTED = (
+    "array(1, NULL)",
+    "array(NULL, 1)",
+    "array(CAST(NULL AS int))",
+    "CAST(array() AS array<int>)",
+    "CAST(NULL AS array<int>)",
+), (
+    "map('a', 1, 'b', NULL)",
+    "map('a', NULL, 'b', 1)",
+    "map('a', 1)",
+), (
+    "named_struct('x', 1, 'y', CAST(NULL AS int))",
+    "named_struct('x', CAST(NULL AS int), 'y', 1)",
+    "CAST(NULL AS struct<x: int, y: int>)",
+), (
+    "'a' COLLATE UTF8_LCASE",
+    "'A' COLLATE UTF8_LCASE",
+), (
+    "parse_json('{\"a\": 1}')",
+    "parse_json('{\"a\": null}')",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("values", NESTED, ids=lambda values: values[0])
+def test_values_inside_values_are_compared_too(table: Table, values: tuple[str, ...]) -> None:
+    found = [table.engine.write(table.request(f"SELECT {value} AS x")).content for value in values]
+    assert None not in found
+    assert len(set(found)) == len(values)
+    assert table.engine.write(table.request(f"SELECT {values[0]} AS x")).content == found[0]
+
+
+def test_the_order_of_a_map_is_no_difference(table: Table) -> None:
+    found = {
+        table.engine.write(table.request(f"SELECT {value} AS x")).content
+        for value in ("map('a', 1, 'b', 2)", "map('b', 2, 'a', 1)")
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("time", "declared"),
+    [
+        ("ts", TimeColumn(name="at")),
+        ("CAST(ts AS timestamp_ntz)", TimeColumn(name="at")),
+        ("date_format(ts, 'yyyyMMddHH')", TimeColumn(name="at", format="%Y%m%d%H")),
+        ("CAST(date_format(ts, 'yyyyMMddHH') AS int)", TimeColumn(name="at", format="%Y%m%d%H")),
+    ],
+)
+def test_differences_are_told_in_hours_out_of_very_many(table: Table, time: str, declared: TimeColumn) -> None:
+    table = by_day(table, partitioned_by=(), time_column=declared)
+    rows = (
+        f"SELECT id, {time} AS at FROM (SELECT id, timestampadd(HOUR, CAST(id AS int), TIMESTAMP'2024-01-01') AS ts "
+        "FROM range(2000))"
+    )
+    whole = ("2024-01-01", "2024-03-25")
+    table.write(rows, whole)
+    other = rows.replace("SELECT id, " + time, f"SELECT IF(id IN (100, 101, 1999), -1, id) AS id, {time}")
+    assert changed_by(table, other, whole, grain=Grain.HOUR) == (
+        ("2024-01-05T04", "2024-01-05T06"),
+        ("2024-03-24T07", "2024-03-24T08"),
+    )
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
@@ -423,6 +519,38 @@ def test_a_seed_gets_its_declared_types(table: Table) -> None:
     text = "id,amount,at\n01,1234567890123456789012345678.0123456789,2024-03-10 02:30:00\n"
     table.write(SeedRows(text=text, settings=CsvSettings(), file="seeds/s.csv"))
     assert table.rows() == [("1234567890123456789012345678.0123456789", "01", "2024-03-10T02:30:00")]
+
+
+def test_the_values_of_a_seed_arrive_as_they_were_written(table: Table) -> None:
+    table.columns = tuple(
+        Column(name=name, type=text)
+        for name, text in [("t", "string"), ("b", "binary"), ("f", "float"), ("d", "double"), ("day", "date")]
+    )
+    text = (
+        "t,b,f,d,day\n"
+        '"a ""quoted"" \\ line\nand {:p0} \'one\' \U0001f600 ",é,0.1,-0.0,0001-01-01\n'
+        "[],x,NaN,1e308,9999-12-31\n"
+        ",,inf,-inf,1582-10-10\n"
+    )
+    table.write(SeedRows(text=text, settings=CsvSettings(na_values=("",), keep_default_na=False), file="seeds/s.csv"))
+    shown = table.rows("t, hex(b), f = float('0.1') OR isnan(f) OR f = float('inf'), CAST(d AS STRING), day")
+    assert shown == [
+        ("[]", "78", True, "1.0E308", "9999-12-31"),
+        ("a \"quoted\" \\ line\nand {:p0} 'one' \U0001f600 ", "C3A9", True, "-0.0", "0001-01-01"),
+        (None, None, True, "-Infinity", "1582-10-10"),
+    ]
+
+
+def test_a_seed_without_rows_is_an_empty_table(table: Table) -> None:
+    written = table.write(SeedRows(text="id,name\n", settings=CsvSettings(), file="seeds/s.csv"))
+    assert (written.rows, table.rows()) == (0, [])
+
+
+def test_a_large_seed_arrives_whole(table: Table) -> None:
+    lines = "\n".join(f"{number},{'x' * 200}" for number in range(12_000))
+    written = table.write(SeedRows(text=f"id,name\n{lines}\n", settings=CsvSettings(), file="seeds/s.csv"))
+    assert written.rows == 12_000
+    assert table.rows("count(DISTINCT id), sum(id), max(length(name))") == [(12_000, 71_994_000, 200)]
 
 
 def test_a_bad_row_of_a_seed_is_named(table: Table) -> None:

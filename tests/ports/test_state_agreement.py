@@ -21,6 +21,7 @@ from lamina.app.records import (
     NothingPending,
     RevisionFollowed,
     RevisionIs,
+    RevisionsSince,
     RevisionWritten,
     version_resource,
 )
@@ -121,6 +122,7 @@ EVERYTHING = LoadRequest(
     heads=(PHYSICAL, OTHER),
     manifests=(PHYSICAL, OTHER),
     checkpoints_of=("prod", "dev"),
+    revisions_since=(RevisionsSince(environment="prod"), RevisionsSince(environment="dev", moment=later(1))),
 )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from lamina.app.records import LoadRequest
 from lamina.errors import NoAnswer, StateError, StateTooNew, StateUnwritable
+from lamina.planning.inputs import Read
 from lamina.state.postgres import PostgresBackend
 from lamina.state.store import SqlStateStore
 from tests.kit.state import NOW, ORDERS, PHYSICAL, finish, version, version_id
@@ -143,8 +144,9 @@ def test_every_look_up_uses_an_index(engine_and_store, postgresql_place):
         finish(store, number, number)
     store.commit([version()])
     for table, row in {
-        "work": "'p' || n % 1000, n, 1, NULL, NULL, '', NULL, ''",
-        "heads": "'p' || n % 1000, n, 'g', 1, ''",
+        "work": "'p' || n % 1000, n, 1, NULL, NULL, '', '', NULL, ''",
+        "heads": "'p' || n % 1000, n, 'g', 1, '', NULL, NULL",
+        "rewrites": "'p' || n % 1000, n, '', 0",
         "versions": "'p' || n, 'n', 'v' || n, 1, 'd', 'FULL', '', '', '', '', '', '', '', 0",
         "leases": "'r' || n, 1, '', 'released', 0",
         "manifest": "'p' || n % 1000, 'k', n, ''",
@@ -156,6 +158,7 @@ def test_every_look_up_uses_an_index(engine_and_store, postgresql_place):
     event.listen(engine, "before_cursor_execute", lambda *call: statements.setdefault(call[2], call[3]))
     store.unsettled(NOW)
     store.load(LoadRequest(versions=((ORDERS, version_id()),), heads=(PHYSICAL,), manifests=(PHYSICAL,)))
+    store.load(LoadRequest(rewrites=(Read(physical=PHYSICAL, sequence=1),)))
     finish(store, 30, 30)
     queries = {text: given for text, given in statements.items() if text.startswith(("SELECT", "WITH"))}
     with psycopg.connect(postgresql_place.url) as connection:

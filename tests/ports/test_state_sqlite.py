@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from lamina.app.records import LeaseReleased, LoadRequest, RevisionFollowed, RevisionWritten
+from lamina.app.records import LeaseReleased, LoadRequest, RevisionFollowed, RevisionsSince, RevisionWritten
 from lamina.errors import NoAnswer, StateError, StateTooNew, StateUnwritable
 from lamina.state import sqlite, tables
 from lamina.state.migrations.upgrade import MIGRATIONS, upgrade
@@ -387,7 +387,8 @@ def test_no_statement_reads_a_table_of_facts_from_end_to_end(sqlite_place):
     store.commit([opened(9), RevisionWritten(revision=revision(number=4))])
     store.unsettled(later(1))
     store.load(EVERYTHING)
-    store.load(LoadRequest(checkpoints_of=("prod",), definitions=("d",)))
+    since = (RevisionsSince(environment="prod", moment=later(1)),)
+    store.load(LoadRequest(checkpoints_of=("prod",), revisions_since=since, definitions=("d",)))
     finish(store, 10, 4, interval=days(1))
     store.history(run_id="run-1")
     queries = {text: parameters for text, parameters in statements.items() if text.startswith(("SELECT", "WITH"))}

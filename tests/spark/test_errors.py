@@ -42,12 +42,30 @@ class Answered(UnknownException):
         (Answered("java.io.FileNotFoundException: /x (Permission denied)"), WarehouseUnwritable),
         (Answered("org.apache.hadoop.security.AccessControlException: no"), WarehouseUnwritable),
         (Answered("(java.io.IOException) Mkdirs failed to create file:/x"), WarehouseUnwritable),
+        (Answered("failed", None, "x\nCaused by: java.io.IOException: File too large\n"), WarehouseUnwritable),
+        (
+            Answered("x", "_LEGACY_ERROR_TEMP_3065", "\nCaused by: ERROR XJ041: Failed to create database '/m', see"),
+            WarehouseUnwritable,
+        ),
         (Answered("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "DIVIDE_BY_ZERO"), QueryFailed),
     ],
 )
 def test_a_failure_is_told_by_its_class_and_condition(error: Exception, expected: type[LaminaError]) -> None:
     assert is_failure_of_spark(error)
     assert type(translate(error, "the query")) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("Mkdirs failed to create file:/shop/w/part (exists=false, cwd=file:/shop)", "/shop/w/part"),
+        ("Unable to create database path file:///shop/w/a.db, failed to create database a", "/shop/w/a.db"),
+        ("Failed to create database '/shop/.lamina/metastore', see the next exception", "/shop/.lamina/metastore"),
+        ("Mkdirs failed to create hdfs://names/w/part (exists=false)", "hdfs://names/w/part"),
+    ],
+)
+def test_a_place_that_cannot_be_made_is_named(text: str, place: str) -> None:
+    assert translate(Answered(text), "it").message == f"it could not write to the warehouse: `{place}` cannot be made"
 
 
 def test_a_catalog_statement_without_an_answer_may_still_land() -> None:

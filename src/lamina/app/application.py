@@ -22,6 +22,8 @@ from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import versions_of
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.planning.missing import next_release
+from lamina.planning.reach import window_of, window_words
+from lamina.planning.readiness import stored_parents
 from lamina.planning.selection import unknown_model
 from lamina.sql.names import parse_table_name
 from lamina.sql.query import analyse_query
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName
     from lamina.planning.inputs import PlanInputs
     from lamina.planning.steps import Plan
     from lamina.timeline.interval import Instant, Intervals
@@ -57,7 +60,10 @@ class ModelIntervals:
     start: Instant
     covered: Intervals
     missing: Intervals
-    waiting: tuple[dict[str, Any], ...]
+    waiting: Intervals
+    waiting_for: tuple[dict[str, Any], ...]
+    reads: tuple[dict[str, str], ...]
+    """How far a unit reads into each parent that has intervals, in words."""
     explanation: str
 
 
@@ -221,10 +227,17 @@ class Application:
             f"environment `{name}` does not exist", hint=f"environments: {have}; `lamina build {name}` creates it"
         )
 
-    def render(self, model_name: str, *, start: str | None, end: str | None, now: Instant) -> str:
-        """The SQL of a model for an interval as Spark would get it."""
+    def render(
+        self, model_name: str, *, start: str | None, end: str | None, now: Instant, environment: str | None = None
+    ) -> str:
+        """The SQL of a model for an interval as Spark would get it: by the files, or by what an environment runs."""
         settings = self._ports.project.settings()
-        graph = self._ports.project.graph(now)
+        if environment is None:
+            graph = self._ports.project.graph(now)
+            physical = self._physical_names(graph)
+        else:
+            revision, _, _, graph = load_recorded(self._ports.store, settings, environment)
+            physical = {name: pointer.physical for name, pointer in revision.pointers.items() if pointer.physical}
         model = find_model(graph.models, model_name, settings.schema)
         if not isinstance(model.body, SqlBody):
             raise UsageError(
@@ -232,11 +245,6 @@ class Application:
                 hint="choose a model whose file ends in `.sql`",
                 node=model.name,
             )
-        versions = versions_of(graph)
-        loaded = self._ports.store.load(
-            LoadRequest(versions=tuple((version.node, version.version) for version in versions.values()))
-        )
-        physical = physical_names(graph, versions, loaded)
         heads = self._ports.store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
         relations = Relations(
             models=graph.models,
@@ -245,6 +253,13 @@ class Application:
             load_macros=self._ports.load_macros,
         )
         return relations.query(model, _render_interval(model, start, end, now), now)
+
+    def _physical_names(self, graph: Graph) -> Mapping[NodeName, PhysicalName]:
+        versions = versions_of(graph)
+        loaded = self._ports.store.load(
+            LoadRequest(versions=tuple((version.node, version.version) for version in versions.values()))
+        )
+        return physical_names(graph, versions, loaded)
 
     def environments(self) -> tuple[Revision, ...]:
         """Every environment's newest revision."""
@@ -281,9 +296,15 @@ class Application:
             grain=model.grain.value,
             start=covered.ranges[0].start if covered.ranges else report.plan.now,
             covered=covered,
-            missing=step.intervals,
-            waiting=tuple(
+            missing=step.intervals.minus(covered.minus(step.redone)),
+            waiting=step.waiting,
+            waiting_for=tuple(
                 {"name": waiting.name, "interval": list(waiting.interval.to_pair())} for waiting in step.waiting_for
+            ),
+            reads=tuple(
+                {"name": parent, "window": window_words(window_of(model, parent))}
+                for parent in stored_parents(graph, model.name)
+                if has_intervals(model.kind) and has_intervals(graph.models[parent].kind)
             ),
             explanation=step.explanation
             if has_intervals(model.kind)

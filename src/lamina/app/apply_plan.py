@@ -10,7 +10,15 @@ from lamina.app.events import Analysing, WorkPlanned
 from lamina.app.executor import Executor
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
-from lamina.app.records import CoverageRemoved, DefinitionRecorded, MarkIs, RunFinished, RunStarted, VersionRecorded
+from lamina.app.records import (
+    CoverageRemoved,
+    DefinitionRecorded,
+    MarkIs,
+    RevisionIs,
+    RunFinished,
+    RunStarted,
+    VersionRecorded,
+)
 from lamina.app.recover import RecoveryPorts, recover_everything
 from lamina.app.report import NodeResult, Report, unanswered
 from lamina.app.write_version import WritePorts, WriteTarget
@@ -105,17 +113,7 @@ def _apply(
     begun: float,
 ) -> Report:
     store, clock = ports.store, ports.clock
-    store.commit(
-        [
-            RunStarted(
-                run_id=run_id,
-                command=plan.command,
-                environment=plan.environment,
-                started_at=clock.now(),
-                execution_time=plan.now,
-            )
-        ]
-    )
+    _begin(ports, plan, before, run_id)
     results: dict[NodeName, NodeResult] = {}
     status, environment_status, views = "failed", before.status, 0
     try:
@@ -158,6 +156,29 @@ def _apply(
         notices=tuple(_null_times(name, result.null_times) for name, result in results.items() if result.null_times),
         views=views,
         seconds=round(clock.elapsed() - begun, 3),
+    )
+
+
+def _begin(ports: Ports, plan: Plan, before: Revision, run_id: str) -> None:
+    """Record that work begins, unless others changed what the plan stands on: starting Spark may have taken long."""
+    started = RunStarted(
+        run_id=run_id,
+        command=plan.command,
+        environment=plan.environment,
+        started_at=ports.clock.now(),
+        execution_time=plan.now,
+    )
+    stands_on = [MarkIs(physical=physical, mark=mark) for physical, mark in plan.marks.items()]
+    try:
+        ports.store.commit([started], [RevisionIs(environment=before.environment, number=before.number), *stands_on])
+    except CommitRefused as error:
+        raise _outdated(plan, error) from error
+
+
+def _outdated(plan: Plan, error: CommitRefused) -> PlanOutdated:
+    return PlanOutdated(
+        f"models of `{plan.environment}` were changed by another command after this plan was made: {error.message}",
+        hint="run the command again; it plans anew from what is recorded now",
     )
 
 
@@ -210,10 +231,7 @@ def _reopen(ports: Ports, plan: Plan) -> Mapping[PhysicalName, int]:
             list(again.values()), [MarkIs(physical=physical, mark=plan.marks[physical]) for physical in again]
         )
     except CommitRefused as error:
-        raise PlanOutdated(
-            f"models of `{plan.environment}` were changed by another command after this plan was made: {error.message}",
-            hint="run the command again; it plans anew from what is recorded now",
-        ) from error
+        raise _outdated(plan, error) from error
     return {physical: mark + (physical in again) for physical, mark in plan.marks.items()}
 
 

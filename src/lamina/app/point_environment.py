@@ -20,8 +20,8 @@ from lamina.app.records import (
     environment_resource,
 )
 from lamina.app.recover import close_lost, require_live
-from lamina.environments.pointers import Revision
 from lamina.app.shelter import sheltered
+from lamina.environments.pointers import Revision
 from lamina.errors import Cancelled, CommitRefused, LeaseHeld, LeaseLost, PlanOutdated
 from lamina.identity.naming import logical_name
 from lamina.timeline.interval import Instant

@@ -39,7 +39,9 @@ def _because(step: Step) -> str:
         case "upstream_changed":
             return f"`{step.cause}` above it changed" if step.cause else "a model above it changed"
         case "upstream_rewritten":
-            return f"intervals of `{step.cause}` that it reads are computed again"
+            if step.certain.is_empty and not step.may_follow.is_empty:
+                return f"intervals of `{step.cause}` are computed again, as far as they come out different"
+            return f"intervals of `{step.cause}` that it reads came out different"
         case "source_changed":
             return (
                 f"nobody can tell whether `{step.cause}` changed since the last build"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from lamina.environments.pointers import Pointer
 from lamina.errors import EnvironmentDetached, NotYetSupported, raise_all
-from lamina.graph.kinds import Embedded, has_intervals, stores_rows
+from lamina.graph.dag import Notice
+from lamina.graph.kinds import Embedded, has_intervals, may_be_restated, stores_rows
 from lamina.graph.model import PythonBody, SqlBody
 from lamina.planning.batches import batches_of, concurrency_of
 from lamina.planning.draft import Draft, Work
@@ -64,8 +65,22 @@ def make_plan(inputs: PlanInputs) -> Plan:
             for step in steps
             if step.physical is not None and (step.has_work or not step.redone.is_empty)
         },
-        warnings=(*inputs.graph.warnings, *limitations(inputs.graph)),
+        warnings=(*inputs.graph.warnings, *limitations(inputs.graph), *_protected(draft)),
     )
+
+
+def _protected(draft: Draft) -> list[Notice]:
+    """Models that a restatement names and that forbid it."""
+    models = draft.inputs.graph.models
+    return [
+        Notice(
+            code="LAM-WARN-015",
+            message=f"`{name}` is not restated: its `disable_restatement` protects what it holds",
+            node=name,
+        )
+        for name in sorted(draft.restated)
+        if not may_be_restated(models[name].kind)
+    ]
 
 
 def _draft(inputs: PlanInputs) -> Draft:
@@ -200,6 +215,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         is_asked=work.is_asked,
         batches=batches,
         batch_concurrency=concurrency_of(model, batches, 4),
+        waiting=work.readiness.waiting,
         waiting_for=work.readiness.waiting_for,
         reads=_reads(draft, model, shown.union(work.readiness.waiting)),
         diff=_diff(draft, name),

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from lamina.errors import BadTime
 from lamina.sql.window_times import EVERYTHING
 from lamina.timeline.grain import Grain
-from lamina.timeline.interval import EMPTY, FIRST_INSTANT, LAST_INSTANT, MICROS_PER_DAY, Interval, Intervals
+from lamina.timeline.interval import (
+    EMPTY,
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    Interval,
+    Intervals,
+)
 
 if TYPE_CHECKING:
     from lamina.graph.model import Model
@@ -34,6 +42,29 @@ def reads_from(window: InputWindow, unit: Interval) -> Instant:
 def reads_until(window: InputWindow, unit: Interval) -> Instant:
     """Where the stretch that a unit reads ends. Nobody can wait for all time to come: an open end is the unit's own."""
     return unit.end if window.upper is None else _moment(window.upper, unit)
+
+
+def window_words(window: InputWindow) -> str:
+    """The window for people: `from start - 30 days to end`."""
+    begin = "its beginning" if window.lower is None else _offset_words(window.lower)
+    return f"from {begin} to {'end' if window.upper is None else _offset_words(window.upper)}"
+
+
+def _offset_words(offset: Offset) -> str:
+    words = [str(offset.base)]
+    years, months = divmod(abs(offset.months), 12)
+    days, rest = divmod(abs(offset.micros), MICROS_PER_DAY)
+    hours, rest = divmod(rest, MICROS_PER_HOUR)
+    for amount, unit, is_back in (
+        (years, "year", offset.months < 0),
+        (months, "month", offset.months < 0),
+        (days, "day", offset.micros < 0),
+        (hours, "hour", offset.micros < 0),
+        (rest / 60_000_000, "minute", offset.micros < 0),
+    ):
+        if amount:
+            words.append(f"{'-' if is_back else '+'} {amount:g} {unit}{'' if amount == 1 else 's'}")
+    return " ".join(words)
 
 
 def units_reading(grain: Grain, within: Interval, window: InputWindow, stretch: Interval) -> Interval | None:

@@ -90,6 +90,8 @@ class Step:
     """Whether a person asked for recorded time to be computed again, here or further up."""
     batches: tuple[Batch, ...] = ()
     batch_concurrency: int = 1
+    waiting: Intervals = EMPTY
+    """Missing time that has to wait."""
     waiting_for: tuple[Waiting, ...] = ()
     reads: tuple[ReadWindow, ...] = ()
     """How far what is computed reads into parents whose rows belong to times."""

@@ -401,7 +401,8 @@ class _Load:
             stem = file.rpartition("/")[2].removesuffix(".sql")
             around = replace(self._around(), columns_of=columns_of)
             again = read_sql_file(self._text(file), file, stem, around)
-            return next(each for each in again if each.blueprint_number == draft.blueprint_number)
+            found = next(each for each in again if each.blueprint_number == draft.blueprint_number)
+            return replace(found, model=replace(found.model, signals=draft.model.signals))
 
         if self._entries is None:
             self._entries = unpack(self._remembered.entries) or {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -261,7 +262,7 @@ def _forget(gateway: Any) -> None:
 def _make_folders(settings: SparkSettings) -> None:
     folders = [settings.home.absolute(), settings.log_folder]
     if settings.has_embedded_catalog:
-        folders += [settings.warehouse_folder, settings.metastore_folder.parent]
+        folders += [_local_warehouse(settings), settings.metastore_folder.parent]
     for folder in folders:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -273,6 +274,15 @@ def _make_folders(settings: SparkSettings) -> None:
                 f"the folder `{folder}` cannot be written: {error.strerror}",
                 hint="free space or make the folder writable, then run the command again",
             ) from error
+
+
+def _local_warehouse(settings: SparkSettings) -> Path:
+    """The folder of the warehouse, or Lamina's own where the tables lie on no disk of this machine."""
+    configured = spark_config(settings)["spark.sql.warehouse.dir"]
+    address = urlsplit(configured)
+    if address.scheme == "file":
+        return Path(unquote(address.path))
+    return settings.warehouse_folder if address.scheme else Path(configured).absolute()
 
 
 def _start_failed(settings: SparkSettings, error: BaseException) -> SparkStartFailed:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
-from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery, Written
+from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
 from lamina.errors import Cancelled, LaminaError, NotYetSupported
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Reach,
         ShowView,
         WriteRequest,
+        Written,
     )
     from lamina.app.records import Publish
     from lamina.graph.model import Column
@@ -136,14 +138,7 @@ class SparkEngine:
             frame = shape_output(self._frame(session, request), request.columns)
             written = table_format.write(session, frame, request, root, self._reach)
             self._run(session, after, f"a statement after the query of `{request.node}`")
-        return Written(
-            rows=written.rows,
-            shape=written.shape,
-            folders=written.folders,
-            removed=written.removed,
-            statements=written.statements + statements + len(before) + len(after),
-            null_times=written.null_times,
-        )
+        return replace(written, statements=written.statements + statements + len(before) + len(after))
 
     def _frame(self, session: SparkSession, request: WriteRequest) -> DataFrame:
         match request.rows:

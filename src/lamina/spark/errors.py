@@ -50,14 +50,16 @@ _LOST = ("ExecutorLostFailure", "FetchFailed", "SparkContext was shut down", "ja
 _CONNECTION_CLASSES = frozenset(
     {"RpcError", "_InactiveRpcError", "_MultiThreadedRendezvous", "SparkConnectGrpcException", "RetriesExceeded"}
 )
-_SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+_SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
 _HADOOP_REFUSALS = {
     "AccessControlException": "access denied",
     "AccessDeniedException": "access denied",
     "ParentNotDirectoryException": "a file is where a folder should be",
-    "Mkdirs failed to create": "a folder cannot be made",
-    "Unable to create database path": "a folder cannot be made",
 }
+_PLACE_REFUSED = re.compile(
+    r"(?:Mkdirs failed to create|Unable to create database path|Failed to create database)"
+    r" '?(?:file:/*(?=/))?([^\s',]+)"
+)
 _CLASS_PREFIX = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\s*:\s*")
 _CONDITION_PREFIX = re.compile(r"^\s*\[([A-Z][A-Z0-9_.]+)\]\s*")
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
@@ -210,6 +212,9 @@ def _system_refusal(text: str) -> str | None:
         words = os.strerror(number)
         if words in text:
             return words.lower()
+    place = _PLACE_REFUSED.search(text)
+    if place is not None:
+        return f"`{place[1]}` cannot be made"
     return next((said for words, said in _HADOOP_REFUSALS.items() if words in text), None)
 
 

@@ -28,24 +28,26 @@ def make_frame(session: SparkSession, rows: Iterable[Sequence[Any]], columns: Se
     get their type inside of Spark.
     """
     types = [column.type or "string" for column in columns]
-    schema = ", ".join(f"c{index} {_travel_type(text)}" for index, text in enumerate(types))
-    travelling = [tuple(_travel(value, text) for value, text in zip(row, types, strict=True)) for row in rows]
+    schema = ", ".join(f"c{index} {travel_type(text)}" for index, text in enumerate(types))
+    travelling = [tuple(travel(value, text) for value, text in zip(row, types, strict=True)) for row in rows]
     frame = session.createDataFrame(travelling, schema)
     return frame.select(
         *[
-            _arrive(f"c{index}", text).alias(column.name)
+            arrive(f"c{index}", text).alias(column.name)
             for index, (column, text) in enumerate(zip(columns, types, strict=True))
         ]
     )
 
 
-def _travel_type(text: str) -> str:
+def travel_type(text: str) -> str:
+    """The type that a column has on its way into Spark."""
     if text in {"timestamp", "timestamp_ntz"}:
         return "bigint"
     return "string" if text.startswith("decimal") else text
 
 
-def _travel(value: Any, text: str) -> Any:
+def travel(value: Any, text: str) -> Any:
+    """A value as it is sent for a column of this type."""
     if value is None:
         return None
     if text in {"timestamp", "timestamp_ntz"}:
@@ -73,7 +75,8 @@ def _moment(value: Any, text: str) -> datetime:
     return moment.replace(tzinfo=timezone.utc) if text == "timestamp_ntz" else moment
 
 
-def _arrive(name: str, text: str) -> SparkColumn:
+def arrive(name: str, text: str) -> SparkColumn:
+    """The column with its own type, made inside of Spark from what was sent."""
     column = sf.col(quote(name))
     if text == "timestamp":
         return sf.timestamp_micros(column)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadSeed, BadTime, Location, raise_all
 from lamina.graph.model import Column
-from lamina.spark.local_rows import make_frame
+from lamina.spark.rows_in_query import rows_in_query
 from lamina.spark.types import stored_type
 from lamina.timeline.interval import Instant
 
@@ -60,7 +60,7 @@ _INFERRED: tuple[tuple[str, Callable[[str], bool]], ...] = (
 def load_seed(session: SparkSession, seed: SeedRows, declared: Sequence[Column] | None) -> DataFrame:
     """The rows of a CSV file as a DataFrame."""
     columns, rows = read_seed(seed, declared)
-    return make_frame(session, rows, columns)
+    return rows_in_query(session, rows, columns)
 
 
 def read_seed(seed: SeedRows, declared: Sequence[Column] | None) -> tuple[list[Column], list[list[Any]]]:

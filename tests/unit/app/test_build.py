@@ -427,3 +427,23 @@ def test_intervals_names_what_is_covered_and_missing():
     found = place.process().application().intervals("orders", request)
     assert found.covered == ranges(("2024-01-01", "2024-01-04"))
     assert found.missing == ranges(("2024-01-04", "2024-01-06"))
+
+
+# --- render -----------------------------------------------------------------------------------------------------------
+def test_a_query_is_rendered_by_the_files_or_by_what_an_environment_runs():
+    place = shop()
+    place.build("2024-01-04")
+    shown = place.pointers()
+    place.project.change(orders("y"))
+    application = place.process().application()
+    now = instant("2024-01-04")
+
+    def rendered(model: str, environment: str | None = None) -> str:
+        return application.render(model, start=None, end=None, now=now, environment=environment)
+
+    assert "SELECT ds, y" in rendered("shop.orders")
+    assert "SELECT ds, x" in rendered("shop.orders", "prod")
+    assert shown["shop.orders"] not in rendered("shop.totals")
+    assert shown["shop.orders"] in rendered("shop.totals", "prod")
+    with pytest.raises(UnknownEnvironment):
+        rendered("shop.orders", "dev")

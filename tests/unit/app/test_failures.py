@@ -10,6 +10,7 @@ import pytest
 
 from lamina.app.apply_plan import pointers_to_move
 from lamina.app.events import BatchRetried, NodeFailed, NodeSkipped, Waiting
+from lamina.app.leases import LeaseKeeper
 from lamina.app.records import LoadRequest
 from lamina.app.report import NodeResult
 from lamina.errors import (
@@ -21,7 +22,7 @@ from lamina.errors import (
     TransientFailure,
 )
 from lamina.graph.kinds import View
-from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Place, Stops, january, orders, reading, shop, statuses
+from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Killed, Place, Stops, january, orders, reading, shop, statuses
 from tests.kit.engine import Fault
 from tests.kit.models import daily, ranges
 from tests.kit.state import owner
@@ -468,6 +469,50 @@ def test_an_interrupt_does_not_wait_for_another_commands_lease():
     process.on_event = lambda event: interrupt() if isinstance(event, Waiting) else None
     with pytest.raises(KeyboardInterrupt):
         process.build("2024-01-04")
+
+
+@pytest.mark.parametrize(
+    ("point", "is_decided"),
+    [("promote.taken", False), ("promote.pointer", True), ("promote.between_views", True), ("promote.views", True)],
+)
+def test_an_interrupt_while_pointers_move_leaves_no_claim_and_finishes_what_is_decided(point, is_decided, monkeypatch):
+    place = shop()
+    process = place.process()
+    is_told = threading.Event()
+    give_up = LeaseKeeper.give_up_waiting
+
+    def tell(keeper: LeaseKeeper) -> None:
+        give_up(keeper)
+        is_told.set()
+
+    def interrupted() -> None:
+        interrupt()
+        assert is_told.wait(10)
+
+    monkeypatch.setattr(LeaseKeeper, "give_up_waiting", tell)
+    process.stops = Stops({(point, 1): interrupted})
+    with pytest.raises(KeyboardInterrupt):
+        process.build("2024-01-04")
+
+    assert sorted(place.catalog.environments) == (["shop.orders", "shop.totals"] if is_decided else [])
+    assert place.unsettled().is_empty
+    place.store.take("environment:prod", owner(), now=place.clock.now(), seconds=1, is_alone=False)
+
+
+def test_an_interrupt_while_recovering_leaves_no_claim():
+    place = shop()
+    with pytest.raises(Killed):
+        place.dying("write.decided").build("2024-01-04")
+    place.clock.advance(LEASE_TIME)
+    process = place.process()
+    process.stops = Stops({("recover.published", 1): interrupt})
+    with pytest.raises(KeyboardInterrupt):
+        process.build("2024-01-04")
+
+    assert not place.unsettled().attempts
+    again = place.process()
+    assert again.build("2024-01-04").status == "succeeded"
+    assert not again.event(Waiting)
 
 
 # --- which pointers move ----------------------------------------------------------------------------------------------

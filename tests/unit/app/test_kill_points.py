@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import lamina
+from lamina.errors import QueryFailed
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Killed, Place, Stops, january, orders, reading, shop
+from tests.kit.engine import Fault
 from tests.kit.histories import HISTORIES, Content, History, Readers, restate, uninterrupted
 from tests.kit.models import daily
 
@@ -252,6 +254,25 @@ def test_a_removed_models_view_goes_even_when_the_command_is_killed_before_that(
         place.clock.advance(LEASE_TIME)
         place.run("2024-01-03")
         assert sorted(place.catalog.environments) == ["shop.orders"]
+
+
+@pytest.mark.parametrize("point", ["promote.pointer", "promote.between_views", "promote.views"])
+def test_a_view_goes_though_its_model_was_only_ever_part_of_an_environment_that_was_not_complete(point):
+    place = shop()
+    place.build("2024-01-03")
+    place.project.change(reading("shop.extra", "shop.orders"))
+    place.project.change(reading("shop.broken", "shop.orders"))
+    failing = place.process()
+    failing.engine.faults = [Fault("write", QueryFailed("it broke"), "shop.broken", times=9)]
+    assert failing.build("2024-01-03").exit_code == 1
+    assert "shop.extra" in place.catalog.environments
+    place.project.remove("shop.extra")
+    place.project.remove("shop.broken")
+    with pytest.raises(Killed):
+        place.dying(point).build("2024-01-03")
+    place.clock.advance(LEASE_TIME)
+    place.run("2024-01-03")
+    assert sorted(place.catalog.environments) == ["shop.orders", "shop.totals"]
 
 
 def test_a_command_without_work_still_recovers():

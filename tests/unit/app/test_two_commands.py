@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from lamina.app.events import Waiting
+from lamina.app.events import NodeFailed, Waiting
 from lamina.app.leases import LeaseKeeper
 from lamina.errors import LeaseHeld, PlanOutdated
 from tests.kit.app import LEASE_TIME, Process, Running, Stops, orders, reading, shop, sleeping
@@ -94,7 +94,7 @@ def test_a_plan_that_was_overtaken_is_made_again():
     assert len(place.rows("shop.orders")) == 4
 
 
-def test_a_plan_whose_ground_moved_before_the_first_intent_is_made_again():
+def test_a_plan_whose_ground_moved_while_spark_started_is_made_again_before_anything_begins():
     place = shop()
     place.build("2024-01-03")
     process = place.process()
@@ -103,7 +103,19 @@ def test_a_plan_whose_ground_moved_before_the_first_intent_is_made_again():
 
     assert report.status == "nothing_to_do"
     assert not process.engine.writes
-    assert sorted(entry.status for entry in place.store.history()) == ["outdated", "succeeded", "succeeded"]
+    assert not process.event(NodeFailed)
+    assert [entry.status for entry in place.store.history()] == ["succeeded", "succeeded"]
+
+
+def test_a_plan_whose_ground_moved_before_the_first_intent_is_made_again():
+    place = shop()
+    process = place.process()
+    process.stops = Stops({("engine.analyse", 1): lambda: place.build("2024-01-05")})
+    report = process.build("2024-01-05")
+
+    assert report.status == "nothing_to_do"
+    assert not process.engine.writes
+    assert sorted(entry.status for entry in place.store.history()) == ["outdated", "succeeded"]
 
 
 def test_a_plan_that_is_overtaken_every_time_says_so():

@@ -112,8 +112,11 @@ class FakeApplication:
         self.requests.append({"sql": sql, "environment": environment, "now": now, "limit": limit})
         return self._answer(self.result)
 
-    def render(self, model_name: str, *, start: str | None, end: str | None, now: Instant) -> str:
-        self.requests.append({"model": model_name, "start": start, "end": end, "now": now})
+    def render(
+        self, model_name: str, *, start: str | None, end: str | None, now: Instant, environment: str | None = None
+    ) -> str:
+        asked = {"model": model_name, "start": start, "end": end, "now": now, "environment": environment}
+        self.requests.append(asked)
         return self._answer(self.sql)
 
     def settings(self) -> ProjectSettings:

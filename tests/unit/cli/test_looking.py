@@ -116,13 +116,12 @@ def test_a_result_without_rows_shows_its_columns(lamina: Lamina, application: Fa
 def test_render_prints_the_sql_and_nothing_else(lamina: Lamina, application: FakeApplication):
     application.sql = "SELECT [x]\nFROM y"
 
-    answer = lamina("render", "shop.orders", "--start", "2024-01-03", "--end", "2024-01-04")
+    answer = lamina("render", "shop.orders", "--start", "2024-01-03", "--end", "2024-01-04", "--env", "dev")
 
     assert answer.stdout == "SELECT [x]\nFROM y\n"
     assert answer.stderr == ""
-    assert application.requests == [
-        {"model": "shop.orders", "start": "2024-01-03", "end": "2024-01-04", "now": instant(NOW)}
-    ]
+    days = {"start": "2024-01-03", "end": "2024-01-04"}
+    assert application.requests == [{"model": "shop.orders", **days, "now": instant(NOW), "environment": "dev"}]
 
 
 def test_render_as_json(lamina: Lamina):
@@ -221,7 +220,9 @@ FOUND = ModelIntervals(
     start=instant("2024-01-01"),
     covered=ranges(("2024-01-01", "2024-01-03"), ("2024-01-04", "2024-01-05")),
     missing=ranges(("2024-01-03", "2024-01-04")),
-    waiting=({"name": "raw.orders", "interval": ["2024-01-05T00:00:00Z", "2024-01-06T00:00:00Z"]},),
+    waiting=ranges(("2024-01-05", "2024-01-06")),
+    waiting_for=({"name": "raw.orders", "interval": ["2023-12-06T00:00:00Z", "2024-01-06T00:00:00Z"]},),
+    reads=({"name": "raw.orders", "window": "from start - 30 days to end"},),
     explanation="built because intervals are missing",
 )
 
@@ -231,18 +232,19 @@ def test_intervals_come_in_the_order_of_time(lamina: Lamina, application: FakeAp
 
     lines = [line.rstrip() for line in lamina("intervals", "shop.orders").stdout.splitlines()]
 
-    assert lines[:2] == [
+    assert lines[:3] == [
         "shop.orders in prod: INCREMENTAL_BY_TIME_RANGE, unit day",
         "built because intervals are missing",
+        "reads raw.orders from start - 30 days to end",
     ]
-    assert [line.split("  ")[0] for line in lines[5:]] == [
+    assert [line.split("  ")[0] for line in lines[6:]] == [
         "2024-01-01 to 2024-01-02",
         "2024-01-03",
         "2024-01-04",
         "2024-01-05",
     ]
-    assert lines[8].endswith("raw.orders")
-    assert "missing" in lines[6]
+    assert lines[9].endswith("raw.orders")
+    assert "missing" in lines[7]
 
 
 def test_intervals_as_json(lamina: Lamina, application: FakeApplication):
@@ -253,7 +255,7 @@ def test_intervals_as_json(lamina: Lamina, application: FakeApplication):
     assert document["model"] == "shop.orders"
     assert document["missing"] == [["2024-01-03T00:00:00Z", "2024-01-04T00:00:00Z"]]
     assert [row["status"] for row in document["intervals"]] == ["covered", "missing", "covered", "waiting"]
-    assert document["intervals"][3]["waiting_for"] == "raw.orders"
+    assert document["intervals"][3]["waiting_for"] == ["raw.orders"]
     name, request = application.requests[0]
     assert (name, request.environment, request.now) == ("shop.orders", "prod", instant(NOW))
 

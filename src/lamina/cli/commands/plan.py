@@ -16,7 +16,7 @@ from lamina.cli.present.plan import (
     queries_text,
     warnings_text,
 )
-from lamina.cli.present.summary import show_outcome
+from lamina.cli.present.summary import failures_text, show_outcome
 from lamina.errors import UsageError
 from lamina.graph.model import SqlBody
 
@@ -116,6 +116,7 @@ def _show(invocation: Invocation, report: Report, queries: dict[str, str]) -> No
     output = invocation.output
     output.note(*warnings_text(report))
     output.result(plan_text(report, is_verbose=output.is_verbose), *queries_text(queries))
+    output.note(*failures_text(report))
 
 
 def _queries(application: Application, report: Report) -> dict[str, str]:

@@ -29,10 +29,12 @@ def coverage_document(found: ModelIntervals) -> dict[str, Any]:
         "kind": found.kind,
         "grain": found.grain,
         "explanation": found.explanation,
-        "intervals": [{"interval": pair, "status": status, "waiting_for": name} for pair, status, name in rows],
+        "intervals": [{"interval": pair, "status": status, "waiting_for": names} for pair, status, names in rows],
         "covered": [list(pair) for pair in found.covered.to_pairs()],
         "missing": [list(pair) for pair in found.missing.to_pairs()],
-        "waiting": list(found.waiting),
+        "waiting": [list(pair) for pair in found.waiting.to_pairs()],
+        "waiting_for": list(found.waiting_for),
+        "reads": list(found.reads),
     }
 
 
@@ -41,18 +43,21 @@ def coverage_text(found: ModelIntervals) -> RenderableType:
     head = Text.assemble(
         (found.model, "bold"), f" in {found.environment}: {found.kind}, unit {found.grain}\n{found.explanation}"
     )
+    for read in found.reads:
+        head.append(f"\nreads {read['name']} {read['window']}", style="dim")
     rows = _rows(found)
     if not rows:
         return head
     table = plain_table("interval", "status", "waits for")
-    for pair, status, name in rows:
-        table.add_row(interval_words(pair), Text(status, style=_STYLES[status]), name or "")
+    for pair, status, names in rows:
+        table.add_row(interval_words(pair), Text(status, style=_STYLES[status]), ", ".join(names))
     return Group(head, "", table)
 
 
-def _rows(found: ModelIntervals) -> list[tuple[list[str], str, str | None]]:
-    rows: list[tuple[list[str], str, str | None]] = []
-    rows += [(list(pair), "covered", None) for pair in found.covered.to_pairs()]
-    rows += [(list(pair), "missing", None) for pair in found.missing.to_pairs()]
-    rows += [(list(waiting["interval"]), "waiting", waiting["name"]) for waiting in found.waiting]
+def _rows(found: ModelIntervals) -> list[tuple[list[str], str, list[str]]]:
+    rows: list[tuple[list[str], str, list[str]]] = []
+    names = list(dict.fromkeys(str(waiting["name"]) for waiting in found.waiting_for))
+    rows += [(list(pair), "covered", []) for pair in found.covered.to_pairs()]
+    rows += [(list(pair), "missing", []) for pair in found.missing.to_pairs()]
+    rows += [(list(pair), "waiting", names) for pair in found.waiting.to_pairs()]
     return sorted(rows, key=lambda row: row[0])

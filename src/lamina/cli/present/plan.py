@@ -109,6 +109,8 @@ def next_step(report: Report) -> Text:
         return Text("This plan cannot be built as it is: see what is blocked above", style="bold")
     if plan.has_work:
         return Text(f"`{command}` carries this out")
+    if any(step.action == "wait" or step.waiting_for for step in plan.steps):
+        return Text("Nothing can be processed now: see what waits above")
     if plan.revision == 0:
         return Text(f"Nothing has to be computed; `{command}` creates the environment")
     return Text("Nothing to do: the environment matches the project and no interval is missing")
@@ -162,6 +164,12 @@ def _add_step(branch: Tree, step: Step, *, is_verbose: bool, has_differences: bo
         ranges = intervals_words(step.intervals, is_complete=is_verbose)
         leaf.add(Text(f"{ranges}: {count_of(len(step.batches), 'batch')}", style="cyan"))
     leaf.add(Text(step.explanation, style="dim"))
+    if not step.may_follow.is_empty and not step.certain.is_empty:
+        ranges = intervals_words(step.may_follow, is_complete=is_verbose)
+        leaf.add(Text(f"again where what it reads comes out different: {ranges}", style="cyan"))
+    for read in step.reads if is_verbose else ():
+        begin = "its beginning" if read.start is None else date_time_words(read.start)
+        leaf.add(Text(f"reads {read.name} from {begin} to {date_time_words(read.end)}", style="dim"))
     if step.changed_columns:
         leaf.add(Text(f"columns: {', '.join(step.changed_columns)}"))
     if step.diff and has_differences:
@@ -203,7 +211,7 @@ def _totals(plan: Plan) -> Text:
     for step in plan.steps:
         word = "left out" if step.action == "skip" and not _is_unchanged(step) else _COUNTED[step.action]
         numbers[word] = numbers.get(word, 0) + 1
-    batches = sum(len(step.batches) for step in plan.steps if step.has_work)
+    batches = sum(len(step.batches) for step in plan.steps)
     if "to build" in numbers:
         words = [f"{numbers.pop('to build')} to build ({count_of(batches, 'batch')})"]
     else:

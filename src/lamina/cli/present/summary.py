@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lamina.app.report import NodeResult, Report
     from lamina.cli.present.output import Output
+    from lamina.planning.steps import Step
 
 _STYLES = {"succeeded": "green", "failed": "bold red", "skipped": "yellow", "reused": "cyan"}
 _COUNTED = {"succeeded": "built", "failed": "failed", "skipped": "skipped", "reused": "reused"}
@@ -57,11 +58,18 @@ def _results_table(report: Report) -> Table:
             step.node,
             Text(result.status, style=_STYLES[result.status]),
             "" if result.rows is None else f"{result.rows:,}",
-            f"{result.batches} of {len(step.batches)}" if step.batches else "",
+            _batches(step, result),
             "" if result.seconds is None else f"{result.seconds:.1f}",
         ]
         table.add_row(*cells, *([note] if any(notes) else []))
     return table
+
+
+def _batches(step: Step, result: NodeResult) -> str:
+    """What was done of what was planned; models above decide how much that is in the end."""
+    if result.status == "succeeded" or not step.batches:
+        return str(result.batches) if result.batches else ""
+    return f"{result.batches} of {len(step.batches)}"
 
 
 def _note(result: NodeResult) -> str:
@@ -107,12 +115,17 @@ def _waiting(report: Report) -> Iterator[Text]:
             yield Text.assemble(("waiting", "yellow"), f" {step.node}: {step.explanation}")
 
 
+def failures_text(report: Report) -> Iterator[Text]:
+    """What went wrong with each model, in the order of the plan."""
+    for step in report.plan.steps:
+        result = report.results.get(step.node)
+        if result is not None and result.error is not None:
+            yield Text("\n").join([Text(), problem_text(result.error)])
+
+
 def _failures(report: Report) -> Iterator[Text]:
-    failed = [step.node for step in report.plan.steps if (result := report.results.get(step.node)) and result.error]
-    for node in failed:
-        error = report.results[node].error
-        if error is not None:
-            yield Text("\n").join([Text(), problem_text(error)])
+    failed = list(failures_text(report))
+    yield from failed
     if failed:
         plan = report.plan
         again = f"lamina {plan.command} {plan.environment}"

@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from lamina.app.ports import Written
 from lamina.app.records import TableShape
 from lamina.errors import BadModelResult, QueryFailed, WarehouseUnwritable
+from lamina.spark.compare_rows import (
+    HASH,
+    NO_ROWS,
+    Content,
+    content_measures,
+    differing_units,
+    measure,
+    with_hash,
+)
 from lamina.spark.errors import translate
 from lamina.spark.output import find_time_column, in_interval
 from lamina.spark.partitions import (
@@ -31,6 +41,7 @@ from lamina.spark.partitions import (
 from lamina.spark.tables import table_name
 from lamina.spark.types import can_read_as, columns_of
 from lamina.sql.names import quote
+from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -41,6 +52,7 @@ if TYPE_CHECKING:
     from lamina.app.ports import Base, Reach, WriteRequest
     from lamina.app.records import PartitionColumn, PartitionKey
     from lamina.graph.model import Column
+    from lamina.timeline.interval import Intervals
 
 _KEPT = "_lamina_kept"
 _MOST_CONDITIONS = 200
@@ -93,6 +105,8 @@ class _Batch:
     """Partitions of the base with rows inside and outside the interval."""
     is_open: bool
     """Whether only the base's rows tell which partitions are touched."""
+    recorded: str | None = None
+    """Holds for rows of the part of the interval that is compared with the base."""
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -104,6 +118,8 @@ class _Measured:
     """What a write job saw of its own rows."""
 
     rows: int
+    content: Content
+    """Of the rows that are compared."""
     null_times: int = 0
     keys: frozenset[PartitionKey] = field(default_factory=frozenset)
 
@@ -140,7 +156,16 @@ def _plan(frame: DataFrame, request: WriteRequest) -> _Batch:
         gone=gone,
         partly=partly,
         is_open=is_open,
+        recorded=_recorded(request, time),
     )
+
+
+def _recorded(request: WriteRequest, time: Column) -> str | None:
+    """The part of the interval that was computed before; nothing where there is no base to compare with."""
+    if request.base is None or request.time_column is None or request.recorded.is_empty:
+        return None
+    declared = request.time_column
+    return " OR ".join(f"({in_interval(time, declared, interval)})" for interval in request.recorded)
 
 
 def _widened(frame: DataFrame, base: Base) -> DataFrame:
@@ -181,7 +206,9 @@ def _write_at_once(session: SparkSession, frame: DataFrame, batch: _Batch, root:
         rows = rows.withColumn(_KEPT, sf.lit(False)).unionByName(kept.withColumn(_KEPT, sf.lit(True)))
     reach("write.half_folder")
     measured = _write(rows, batch, root, is_append=False)
-    return _written(batch, measured, measured.keys, batch.gone | batch.partly, statements=1)
+    changed, compared = _changed(session, frame, batch, measured, root)
+    touched = batch.gone | batch.partly
+    return _written(batch, measured, measured.keys, touched, changed, statements=1 + compared)
 
 
 def _write_and_look(session: SparkSession, frame: DataFrame, batch: _Batch, root: str, reach: Reach) -> Written:
@@ -189,13 +216,46 @@ def _write_and_look(session: SparkSession, frame: DataFrame, batch: _Batch, root
     measured = _write(_new_rows(frame, batch), batch, root, is_append=False)
     reach("write.half_folder")
     if base is None or batch.condition is None:
-        return _written(batch, measured, measured.keys, batch.gone, statements=1)
+        return _written(batch, measured, measured.keys, batch.gone, EMPTY, statements=1)
     inside = _keys_in(session.table(table_name(base.head.generation)).filter(batch.condition), batch.columns)
     touched = inside | (measured.keys & frozenset(base.manifest))
+    changed, compared = _changed(session, frame, batch, measured, root)
     if not touched:
-        return _written(batch, measured, measured.keys, frozenset(), statements=2)
+        return _written(batch, measured, measured.keys, frozenset(), changed, statements=2 + compared)
     kept = _write(_kept_rows(session, base, batch, touched), batch, root, is_append=True)
-    return _written(batch, measured, measured.keys | kept.keys, touched, statements=3)
+    return _written(batch, measured, measured.keys | kept.keys, touched, changed, statements=3 + compared)
+
+
+def _changed(
+    session: SparkSession, frame: DataFrame, batch: _Batch, measured: _Measured, root: str
+) -> tuple[Intervals, int]:
+    """Units of recorded time with other rows than the base has, and how many further jobs it took to know."""
+    request = batch.request
+    base, declared, grain = request.base, request.time_column, request.grain
+    if base is None or declared is None or grain is None or batch.recorded is None:
+        return EMPTY, 0
+    names = [(column.name, column.type) for column in batch.shape.columns]
+    if names != [(column.name, column.type) for column in base.head.shape.columns]:
+        return request.recorded, 0
+    touched = batch.gone | batch.partly
+    if not batch.is_open and not touched and measured.content.rows == 0:
+        return EMPTY, 0
+    old = session.table(table_name(base.head.generation))
+    if batch.columns and touched and not batch.is_open:
+        old = old.filter(_one_of(batch.columns, touched))
+    visible = StructType([frame.schema[column.name] for column in batch.shape.columns])
+    wanted = [sf.col(quote(column.name)) for column in batch.shape.columns]
+    old = with_hash(old.select(*wanted).filter(batch.recorded), visible)
+    if measure(old).is_same(measured.content):
+        return EMPTY, 1
+    stored = _new_rows(frame, batch).schema
+    written = session.read.schema(stored).parquet(f"{root}/{request.folder}")
+    new = with_hash(written.select(*wanted).filter(batch.recorded), visible)
+    time = find_time_column(batch.shape.columns, declared)
+    units, jobs = differing_units(
+        old, new, request.recorded, grain, lambda interval: in_interval(time, declared, interval)
+    )
+    return units, 1 + jobs
 
 
 def _new_rows(frame: DataFrame, batch: _Batch) -> DataFrame:
@@ -278,12 +338,16 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
     texts = [column for column in batch.columns if not column.is_hidden and column.type == "string"]
     for index, column in enumerate(texts):
         measures[f"empty_{index}"] = sf.count_if(is_valid & sf.col(quote(column.name)).isin("", NULL_FOLDER))
+    if not is_append:
+        visible = StructType([rows.schema[column.name] for column in batch.shape.columns])
+        rows = with_hash(rows, visible)
+        in_scope = sf.coalesce(sf.expr(batch.recorded), sf.lit(False)) if batch.recorded else sf.lit(True)
+        measures |= content_measures(~is_kept & has_time & in_scope)
     observation = Observation()
     observed = rows.observe(observation, *[measure.alias(name) for name, measure in measures.items()])
     if batch.time and not is_append:
         observed = observed.filter(is_valid)
-    if has_flag:
-        observed = observed.drop(_KEPT)
+    observed = observed.drop(_KEPT, HASH)
     writer = observed.write.mode("append" if is_append else "error")
     if batch.columns:
         writer = writer.partitionBy(*[column.name for column in batch.columns])
@@ -306,7 +370,12 @@ def _measured(found: Mapping[str, Any], batch: _Batch, texts: list[PartitionColu
                 hint=f"use another value, such as `coalesce(nullif({column.name}, ''), 'none')`",
             )
     keys = frozenset(_key(tuple(row), batch.columns) for row in found.get("keys", ()))
-    return _Measured(rows=int(found["rows"]), null_times=int(found["null_times"]), keys=keys or _no_keys(batch))
+    return _Measured(
+        rows=int(found["rows"]),
+        content=Content.of(found) if "content_rows" in found else NO_ROWS,
+        null_times=int(found["null_times"]),
+        keys=keys or _no_keys(batch),
+    )
 
 
 def _key(values: tuple[str | None, ...], columns: tuple[PartitionColumn, ...]) -> PartitionKey:
@@ -331,6 +400,7 @@ def _written(
     measured: _Measured,
     keys: frozenset[PartitionKey],
     touched: frozenset[PartitionKey],
+    changed: Intervals,
     statements: int,
 ) -> Written:
     folder = batch.request.folder
@@ -344,6 +414,8 @@ def _written(
         removed=tuple(sorted(touched - keys, key=_sortable)),
         statements=statements,
         null_times=measured.null_times,
+        changed=changed,
+        content=measured.content.to_text() if batch.condition is None else None,
     )
 
 

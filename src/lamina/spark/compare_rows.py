@@ -1,0 +1,175 @@
+"""Whether two sets of rows are the same, and in which units of time they are not, without bringing rows to the driver.
+
+Every row gets a hash; counts and sums of hashes are compared. Spark's hash leaves NULL out, so that `(NULL, 1)` and
+`(1, NULL)` would look the same: the position of every value is hashed along. Sums are taken of the two halves of a
+hash, which thousands of millions of rows cannot bring to overflow; should it happen, the rows count as different.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType, VariantType
+
+from lamina.sql.names import quote
+from lamina.timeline.interval import EMPTY, Intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+    from lamina.timeline.grain import Grain
+    from lamina.timeline.interval import Interval
+
+HASH = "_lamina_hash"
+_LOW = 0xFFFFFFFF
+_SIDE = "_lamina_side"
+_PIECE = "_lamina_piece"
+_MOST_PIECES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What was measured of some rows: equal values mean equal rows, in any order."""
+
+    rows: int
+    low: int | None
+    high: int | None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Content:
+        """From the results of `content_measures`."""
+        return cls(rows=int(found["content_rows"]), low=found["content_low"], high=found["content_high"])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the sums fit into what holds them."""
+        return self.rows == 0 or (self.low is not None and self.high is not None)
+
+    def is_same(self, other: Content) -> bool:
+        """Whether the rows are the same; no when that cannot be known."""
+        return self.is_known and other.is_known and self == other
+
+    def to_text(self) -> str | None:
+        """For the record."""
+        return f"{self.rows}:{self.low or 0}:{self.high or 0}" if self.is_known else None
+
+
+NO_ROWS = Content(rows=0, low=None, high=None)
+
+
+def with_hash(rows: DataFrame, columns: StructType) -> DataFrame:
+    """The rows with a column that holds the hash of the named columns."""
+    values = [
+        part
+        for index, field in enumerate(columns.fields)
+        for part in (_hashable(sf.col(quote(field.name)), field.dataType), sf.lit(index))
+    ]
+    return rows.withColumn(HASH, sf.xxhash64(*values))
+
+
+def content_measures(counts: SparkColumn) -> dict[str, SparkColumn]:
+    """Aggregates over rows with a hash for which the condition holds."""
+    value = sf.when(counts, sf.col(HASH))
+    return {
+        "content_rows": sf.count_if(counts),
+        "content_low": sf.try_sum(value.bitwiseAND(sf.lit(_LOW))),
+        "content_high": sf.try_sum(sf.shiftrightunsigned(value, 32)),
+    }
+
+
+def measure(rows: DataFrame) -> Content:
+    """Measure rows with a hash; one job."""
+    measures = content_measures(sf.lit(True))
+    return Content.of(rows.agg(*[value.alias(name) for name, value in measures.items()]).collect()[0].asDict())
+
+
+def differing_units(
+    old: DataFrame, new: DataFrame, within: Intervals, grain: Grain, condition: Callable[[Interval], str]
+) -> tuple[Intervals, int]:
+    """The units of `within` in which rows with a hash differ, and how many jobs that took.
+
+    The time is cut into few pieces, those that differ are cut again: cost follows what differs, not how many units
+    there are. Where very many pieces differ they stay as they are, which tells too much and never too little.
+    """
+    both = old.withColumn(_SIDE, sf.lit(-1)).select(HASH, _SIDE, *_names(old))
+    both = both.unionByName(new.withColumn(_SIDE, sf.lit(1)).select(HASH, _SIDE, *_names(old)))
+    found, open_pieces, jobs = EMPTY, [piece for interval in within for piece in _cut(interval, grain, len(within))], 0
+    while open_pieces:
+        jobs += 1
+        different = _differing(both, open_pieces, condition)
+        if len(different) > _MOST_PIECES // 2:
+            return found.union(Intervals.of(different)), jobs
+        units = [piece for piece in different if grain.next(piece.start) >= piece.end]
+        found = found.union(Intervals.of(units))
+        larger = [piece for piece in different if grain.next(piece.start) < piece.end]
+        open_pieces = [part for piece in larger for part in _cut(piece, grain, len(larger))]
+    return found, jobs
+
+
+def _differing(both: DataFrame, pieces: list[Interval], condition: Callable[[Interval], str]) -> list[Interval]:
+    first, *rest = pieces
+    number = sf.when(sf.expr(condition(first)), 0)
+    for index, piece in enumerate(rest, start=1):
+        number = number.when(sf.expr(condition(piece)), index)
+    side, value = sf.col(_SIDE), sf.col(HASH)
+    sums = [
+        sf.sum(side),
+        sf.try_sum(value.bitwiseAND(sf.lit(_LOW)) * side),
+        sf.try_sum(sf.shiftrightunsigned(value, 32) * side),
+    ]
+    is_different = reduce(lambda left, right: left | right, [total.isNull() | (total != 0) for total in sums])
+    grouped = both.withColumn(_PIECE, number).filter(sf.col(_PIECE).isNotNull()).groupBy(_PIECE)
+    found = grouped.agg(is_different.alias("is_different")).filter("is_different").select(_PIECE).collect()
+    return [pieces[row[0]] for row in sorted(found)]
+
+
+def _cut(interval: Interval, grain: Grain, among: int) -> list[Interval]:
+    """The interval in pieces of whole units, so few that all intervals together make a manageable number."""
+    pieces = max(2, _MOST_PIECES // max(1, among))
+    units = grain.count(interval) + 2
+    return list(grain.split(interval, max(1, -(-units // pieces))))
+
+
+def _names(rows: DataFrame) -> list[str]:
+    return [quote(name) for name in rows.columns if name != HASH]
+
+
+def _hashable(value: SparkColumn, data_type: DataType) -> SparkColumn:
+    """The value in a form whose hash tells NULL from nothing, and text by its characters whatever its collation."""
+    match data_type:
+        case StringType():
+            return value.cast("string")
+        case VariantType():
+            return sf.to_json(value)
+        case StructType():
+            parts = [
+                part
+                for index, field in enumerate(data_type.fields)
+                for part in (_hashable(value.getField(field.name), field.dataType), sf.lit(index))
+            ]
+            return sf.when(value.isNotNull(), sf.struct(*parts)) if parts else value.isNotNull()
+        case ArrayType():
+            inner = data_type.elementType
+            return sf.struct(
+                sf.size(value), sf.transform(value, lambda item: sf.struct(item.isNull(), _hashable(item, inner)))
+            )
+        case MapType():
+            key_type, value_type = data_type.keyType, data_type.valueType
+            entries = sf.transform(
+                sf.array_sort(sf.map_keys(value)),
+                lambda key: sf.struct(
+                    _hashable(key, key_type),
+                    sf.element_at(value, key).isNull(),
+                    _hashable(sf.element_at(value, key), value_type),
+                ),
+            )
+            return sf.struct(sf.size(value), entries)
+        case _:
+            return value
