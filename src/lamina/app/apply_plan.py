@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lamina.app.analysis import analyse_new_versions
 from lamina.app.events import Analysing, WorkPlanned
 from lamina.app.executor import Executor
+from lamina.app.fork_versions import fork_versions
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
 from lamina.app.records import (
@@ -19,15 +20,16 @@ from lamina.app.records import (
     RunStarted,
     VersionRecorded,
 )
-from lamina.app.recover import RecoveryPorts, recover_everything
+from lamina.app.recover import recover_everything
 from lamina.app.report import NodeResult, Report, unanswered
 from lamina.app.write_version import WritePorts, WriteTarget
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.dag import Graph, Notice
 from lamina.graph.model import SeedBody
+from lamina.identity.naming import incarnation_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lamina.app.ask_signals import AskSignal
     from lamina.app.ports import Clock, Emit, Engine, ProjectSettings, ProjectSource, Reach, StateStore
@@ -70,7 +72,7 @@ def settle(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> None:
     unsettled = ports.store.unsettled(ports.clock.now())
     if unsettled.is_empty:
         return
-    recovery = _recovery(ports, keeper, unsuffixed)
+    recovery = _write_ports(ports, keeper, unsuffixed)
     recover_everything(recovery, ports.emit, unsettled)
     pointer = EnvironmentPointer(recovery, ports.emit)
     environments = {revision.environment for revision in unsettled.revisions}
@@ -121,10 +123,18 @@ def _apply(
         if refused:
             results = _refused_results(plan, refused)
         else:
-            marks = _reopen(ports, plan)
-            recovery = _recovery(ports, keeper, settings.unsuffixed_environment)
-            results = _execute(ports, plan, marks, run_id, pace, recovery)
-            pointers = pointers_to_move(plan, plan.before, results)
+            recovery = _write_ports(ports, keeper, settings.unsuffixed_environment)
+            marks = dict(plan.marks)
+            target_of = _targets(ports, plan, marks, run_id)
+            shown: Mapping[NodeName, Pointer] = plan.before
+            if any(step.seed for step in plan.steps):
+                definitions = _definitions(plan, before.pointers)
+                before, seeded = fork_versions(recovery, plan, before, target_of, definitions, ports.emit)
+                marks |= seeded
+                shown = before.pointers
+            marks |= _reopen(ports, plan, marks)
+            results = _execute(ports, plan, target_of, pace, recovery)
+            pointers = pointers_to_move(plan, shown, results)
             after_status = _status_after(plan, pointers)
             is_changed = pointers != dict(before.pointers) or after_status != before.status
             if is_changed and (pointers or before.number):
@@ -182,14 +192,16 @@ def _outdated(plan: Plan, error: CommitRefused) -> PlanOutdated:
     )
 
 
-def _recovery(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> RecoveryPorts:
-    return RecoveryPorts(
+def _write_ports(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> WritePorts:
+    return WritePorts(
         store=ports.store,
         engine=ports.engine,
         clock=ports.clock,
         reach=ports.reach,
         keeper=keeper,
         unsuffixed=unsuffixed,
+        load_macros=ports.load_macros,
+        retry_pause=ports.retry_pause,
     )
 
 
@@ -213,8 +225,8 @@ def _refused_results(plan: Plan, refused: Mapping[NodeName, LaminaError]) -> dic
     return results
 
 
-def _reopen(ports: Ports, plan: Plan) -> Mapping[PhysicalName, int]:
-    """Record that intervals which are computed again no longer count; answers the marks the plan now stands on.
+def _reopen(ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int]) -> dict[PhysicalName, int]:
+    """Record that intervals which are computed again no longer count; answers the marks that moved.
 
     All of them in one commit before the first is touched: whoever comes after a command that ended early then sees that
     what lies below a rewritten interval is still to be done.
@@ -225,28 +237,18 @@ def _reopen(ports: Ports, plan: Plan) -> Mapping[PhysicalName, int]:
         if step.physical is not None and not step.redone.is_empty
     }
     if not again:
-        return plan.marks
+        return {}
     try:
         ports.store.commit(
-            list(again.values()), [MarkIs(physical=physical, mark=plan.marks[physical]) for physical in again]
+            list(again.values()), [MarkIs(physical=physical, mark=marks[physical]) for physical in again]
         )
     except CommitRefused as error:
         raise _outdated(plan, error) from error
-    return {physical: mark + (physical in again) for physical, mark in plan.marks.items()}
+    return {physical: marks[physical] + 1 for physical in again}
 
 
-def _execute(
-    ports: Ports,
-    plan: Plan,
-    marks: Mapping[PhysicalName, int],
-    run_id: str,
-    pace: Pace,
-    recovery: RecoveryPorts,
-) -> dict[NodeName, NodeResult]:
-    working = [step for step in plan.steps if step.has_work]
-    if not working:
-        return {}
-    ports.emit(WorkPlanned(batches=sum(len(step.batches) for step in working)))
+def _targets(ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int], run_id: str) -> Callable[[Step], WriteTarget]:
+    """What every step writes; `marks` are read when a step begins."""
     graph = Graph(models=plan.models)
     physical_of = {step.node: step.physical for step in plan.steps if step.physical is not None}
 
@@ -268,18 +270,19 @@ def _execute(
             seed_text=ports.project.seed_text(model.body.path) if isinstance(model.body, SeedBody) else None,
         )
 
+    return target_of
+
+
+def _execute(
+    ports: Ports, plan: Plan, target_of: Callable[[Step], WriteTarget], pace: Pace, write_ports: WritePorts
+) -> dict[NodeName, NodeResult]:
+    working = [step for step in plan.steps if step.has_work]
+    if not working:
+        return {}
+    ports.emit(WorkPlanned(batches=sum(len(step.batches) for step in working)))
     executor = Executor(
         plan,
-        WritePorts(
-            store=ports.store,
-            engine=ports.engine,
-            clock=ports.clock,
-            reach=ports.reach,
-            keeper=recovery.keeper,
-            unsuffixed=recovery.unsuffixed,
-            load_macros=ports.load_macros,
-            retry_pause=ports.retry_pause,
-        ),
+        write_ports,
         target_of,
         ports.emit,
         concurrency=pace.concurrency,
@@ -303,7 +306,7 @@ def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
             physical=step.physical,
             node=step.node,
             version=version.version,
-            incarnation=1,
+            incarnation=incarnation_of(step.physical, version.version),
             definition_id=version.definition_id,
             kind=model.kind.name,
             fingerprint=version.fingerprint,

@@ -17,7 +17,7 @@ from lamina.planning.inputs import PlanInputs
 from lamina.planning.rewrites import to_look_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from lamina.app.ports import ProjectSettings, ProjectSource, StateStore
     from lamina.app.records import Loaded
@@ -70,7 +70,7 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         for node, pointer in before.items()
         if pointer.definition_id in definitions
     }
-    physical = physical_names(graph, versions, loaded)
+    physical = physical_names(graph, versions, loaded, (baseline, environment))
     inputs = PlanInputs(
         command=request.command,
         graph=graph,
@@ -83,6 +83,7 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         now=request.now,
         default_start=settings.default_start,
         flags=request.flags,
+        shown_elsewhere=_shown_elsewhere(store, name, request),
         rewrites=_rewrites(store, graph, physical, loaded),
         previous=previous,
         previous_fingerprints={node: local_fingerprint(model) for node, model in previous.items()},
@@ -103,13 +104,33 @@ def local_fingerprint(model: Model) -> Fingerprint:
     return version_of(model, {}).fingerprint
 
 
+def _shown_elsewhere(store: StateStore, environment: str, request: PlanRequest) -> frozenset[PhysicalName]:
+    if not (request.flags.restate or request.flags.force):
+        return frozenset()
+    revisions = store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions
+    return frozenset(
+        pointer.physical
+        for name, revision in revisions.items()
+        if name != environment
+        for pointer in revision.pointers.values()
+        if pointer.physical is not None
+    )
+
+
 def physical_names(
-    graph: Graph, versions: Mapping[NodeName, NodeVersion], loaded: Loaded
+    graph: Graph, versions: Mapping[NodeName, NodeVersion], loaded: Loaded, revisions: Iterable[Revision] = ()
 ) -> dict[NodeName, PhysicalName]:
-    """Where every node's version lives: under the newest name it was given, or the one it would get."""
+    """Where every node's version lives: where the last of the revisions that shows it says, else under the first name
+    it was given, or the one it would get.
+    """
     known: dict[tuple[NodeName, str], PhysicalName] = {}
-    for physical, facts in loaded.facts.items():
+    for physical in sorted(loaded.facts, key=lambda name: (len(name), name), reverse=True):
+        facts = loaded.facts[physical]
         known[facts.node, facts.version] = physical
+    for revision in revisions:
+        for node, pointer in revision.pointers.items():
+            if pointer.physical is not None:
+                known[node, pointer.version] = pointer.physical
     return {
         name: known.get((name, versions[name].version)) or physical_name(name, versions[name].version)
         for name, model in graph.models.items()

@@ -115,6 +115,8 @@ class Attempt:
     generation: str
     base_sequence: int
     reads: tuple[Read, ...] = ()
+    seeded: Intervals = EMPTY
+    """Time that is covered once the attempt is done, because it begins with the rows of another version."""
     publish: Publish | None = None
     execution_time: Instant | None = None
     rows: int | None = None

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.planning.rewrites import Reached
-    from lamina.planning.steps import Batch
+    from lamina.planning.steps import Batch, Seeding
     from lamina.timeline.interval import Instant, Interval
 
 TRIES = 3
@@ -211,6 +211,69 @@ class VersionWriter:
                 self._abort(attempt, error, begun)
             raise
         return outcome
+
+    def seed(self, seeding: Seeding) -> None:
+        """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
+
+        What was known of them is known here then, and as one step: before it the version does not exist.
+        """
+        ports, target, source = self._ports, self._target, seeding.source
+        begun, number = ports.clock.elapsed(), ports.store.allocate(1)
+        loaded = ports.store.load(LoadRequest(heads=(source,), manifests=(source,), facts_of_pointers=False))
+        base, manifest = loaded.heads[source], loaded.manifests.get(source, {})
+        attempt = Attempt(
+            number=number,
+            physical=target.physical,
+            token=self._grant.lease.token,
+            status="open",
+            interval=None,
+            folder=batch_folder(target.physical, number, ports.store.store_id),
+            generation=generation_name(target.physical, number),
+            base_sequence=0,
+            reads=seeding.facts.reads,
+            seeded=seeding.facts.covered,
+            execution_time=seeding.facts.built_at,
+        )
+        try:
+            self._commit_as_planned(
+                [*target.recorded, AttemptOpened(attempt=attempt, run_id=target.run_id)],
+                [self._token, NothingPending(physical=source), MarkIs(physical=target.physical, mark=0)],
+            )
+            ports.reach("seed.intent")
+            self._create_generation(attempt, base.shape, manifest)
+            decided = AttemptDecided(
+                number=number,
+                physical=target.physical,
+                publish=SwitchGeneration(
+                    physical=target.physical,
+                    generation=attempt.generation,
+                    shape=base.shape,
+                    description=target.model.description,
+                ),
+                head=replace(base, physical=target.physical, sequence=1, generation=attempt.generation, attempt=number),
+                folders_set=manifest,
+            )
+            ports.reach("seed.decided")
+            self._decide_and_carry_out(attempt, decided, 0, 3, begun)
+        except LaminaError as error:
+            self._note(error)
+            if not self._is_lost:
+                self._abort(attempt, error, begun)
+            raise
+
+    def _create_generation(self, attempt: Attempt, shape: TableShape, manifest: Mapping[PartitionKey, str]) -> None:
+        model = self._target.model
+        self._ports.engine.create_generation(
+            GenerationRequest(
+                physical=attempt.physical,
+                generation=attempt.generation,
+                shape=shape,
+                manifest=manifest,
+                folder=attempt.folder,
+                properties=model.physical_properties,
+                storage_format=model.storage_format,
+            )
+        )
 
     # --- intent ---
     def _parents(self) -> dict[NodeName, PhysicalName]:
@@ -359,17 +422,7 @@ class VersionWriter:
                 statements += 1 if written.folders else 0
             else:
                 generation = attempt.generation
-                ports.engine.create_generation(
-                    GenerationRequest(
-                        physical=target.physical,
-                        generation=generation,
-                        shape=shape,
-                        manifest=manifest,
-                        folder=attempt.folder,
-                        properties=target.model.physical_properties,
-                        storage_format=target.model.storage_format,
-                    )
-                )
+                self._create_generation(attempt, shape, manifest)
                 ports.reach("write.generation")
                 publish = SwitchGeneration(
                     physical=target.physical,

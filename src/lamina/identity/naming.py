@@ -29,6 +29,12 @@ def physical_name(node: NodeName, version: VersionId, incarnation: int = 1) -> P
     return PhysicalName(f"{physical_schema(node)}.{table_of(node)}__v_{version}{suffix}")
 
 
+def incarnation_of(physical: PhysicalName, version: VersionId) -> int:
+    """Which life of the version a name stands for."""
+    _, _, suffix = physical.rpartition(f"__v_{version}")
+    return int(suffix.removeprefix("_")) if suffix else 1
+
+
 def generation_name(physical: PhysicalName, attempt: int) -> str:
     """The table that holds the rows published by an attempt."""
     return f"{physical}__g_{attempt}"

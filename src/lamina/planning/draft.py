@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lamina.environments.pointers import Pointer
     from lamina.graph.names import NodeName
+    from lamina.planning.forks import Fork
     from lamina.planning.inputs import PlanInputs, Read, VersionFacts
     from lamina.planning.reasons import Difference
     from lamina.planning.steps import Reason
@@ -73,6 +74,7 @@ class Draft:
     chosen: frozenset[NodeName]
     restated: frozenset[NodeName]
     starts: Mapping[NodeName, Instant]
+    forks: Mapping[NodeName, Fork] = field(default_factory=dict)
     works: dict[NodeName, Work] = field(default_factory=dict)
     available: dict[NodeName, tuple[Instant, Intervals]] = field(default_factory=dict)
     blocked_by: dict[NodeName, tuple[NodeName, ...]] = field(default_factory=dict)
@@ -97,7 +99,9 @@ class Draft:
     def is_shared(self, name: NodeName) -> bool:
         """Whether the version belongs to the baseline, which alone may write it."""
         pointer = self.inputs.baseline.pointers.get(name)
-        return not self.is_baseline and pointer is not None and pointer.version == self.inputs.versions[name].version
+        if self.is_baseline or pointer is None or pointer.version != self.inputs.versions[name].version:
+            return False
+        return pointer.physical == self.inputs.physical.get(name)
 
     def version_reason(self, name: NodeName, otherwise: Reason) -> Reason:
         """Why the node's version is new, or something else when it is not."""

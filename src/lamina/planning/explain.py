@@ -39,8 +39,8 @@ def _because(step: Step) -> str:
         case "upstream_changed":
             return f"`{step.cause}` above it changed" if step.cause else "a model above it changed"
         case "upstream_rewritten":
-            if step.certain.is_empty and not step.may_follow.is_empty:
-                return f"intervals of `{step.cause}` are computed again, as far as they come out different"
+            if step.redone.is_empty:
+                return f"`{step.cause}` is computed again, as far as that comes out different"
             return f"intervals of `{step.cause}` that it reads came out different"
         case "source_changed":
             return (
@@ -57,6 +57,8 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
         case "blocked":
             names = ", ".join(f"`{name}`" for name in blocked_by)
             return f"blocked: stale upstreams are not selected: {names}; add them or use `--include-stale-upstreams`"
+        case "seed_and_build" if step.seed is not None:
+            return f"gets a copy of its own, which begins with what it holds now, because {_because(step)}"
         case "build" | "seed_and_build":
             return f"built because {_because(step)}{_waits(step)}"
         case "reuse":

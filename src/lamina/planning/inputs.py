@@ -114,6 +114,8 @@ class PlanInputs:
     now: Instant
     default_start: str | None = None
     flags: Flags = field(default_factory=Flags)
+    shown_elsewhere: frozenset[PhysicalName] = frozenset()
+    """Versions that other environments point to; known when something is restated or forced."""
     rewrites: Mapping[PhysicalName, tuple[Rewrite, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Rewrites of versions that some reader among the facts has not followed yet, oldest first."""
     held: Mapping[NodeName, tuple[Held, ...]] = field(default_factory=lambda: MappingProxyType({}))

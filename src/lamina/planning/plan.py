@@ -12,13 +12,14 @@ from lamina.graph.model import PythonBody, SqlBody
 from lamina.planning.batches import batches_of, concurrency_of
 from lamina.planning.draft import Draft, Work
 from lamina.planning.explain import explain
+from lamina.planning.forks import forks_of, with_forks
 from lamina.planning.interval_work import interval_work
 from lamina.planning.missing import starts_of
 from lamina.planning.reach import reads_from, reads_until, window_of
 from lamina.planning.readiness import stored_parents
 from lamina.planning.reasons import UNCHANGED, differences
 from lamina.planning.selection import select
-from lamina.planning.steps import Batch, Plan, ReadWindow, Step
+from lamina.planning.steps import Batch, Plan, ReadWindow, Seeding, Step
 from lamina.planning.support import limitations, unsupported
 from lamina.planning.whole_work import whole_work
 from lamina.sql.compare import changed_columns, unified_diff
@@ -42,10 +43,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
         )
     raise_all(unsupported(inputs.graph, inputs.flags))
     draft = _draft(inputs)
+    inputs = draft.inputs
     for name in inputs.graph.models:
         draft.blocked_by[name] = _stale_unchosen(draft, name)
         draft.works[name] = _work_of(draft, name)
-    raise_all((*_unsupported_replays(draft), *_unsupported_forks(draft)))
+    raise_all(_unsupported_replays(draft))
     steps = tuple(_step(draft, name) for name in inputs.graph.models) + _removals(draft)
     return Plan(
         command=inputs.command,
@@ -96,8 +98,10 @@ def _draft(inputs: PlanInputs) -> Draft:
         chosen |= inputs.graph.ancestors(chosen) & stale
     if flags.changes_only:
         chosen &= modified
+    forks = forks_of(inputs, chosen, restated)
     return Draft(
-        inputs=inputs,
+        inputs=with_forks(inputs, forks),
+        forks=forks,
         before=before,
         differences=found,
         chosen=chosen,
@@ -162,24 +166,6 @@ def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
     return problems
 
 
-def _unsupported_forks(draft: Draft) -> list[NotYetSupported]:
-    """Only the baseline writes a version it points to; another environment would need a copy of its own first."""
-    flags, graph = draft.inputs.flags, draft.inputs.graph
-    asked = (draft.restated | (draft.chosen if flags.force else frozenset())) & draft.chosen
-    how = "--restate" if flags.restate else "--force"
-    return [
-        NotYetSupported(
-            f"`{name}` is shared with `{draft.inputs.baseline_name}`, so `{how}` in "
-            f"`{draft.inputs.environment.environment}` needs a copy of its own, which this release cannot make",
-            hint=f"use `{how}` in `{draft.inputs.baseline_name}`, or `--select` models that are changed here",
-            location=graph.models[name].location,
-            node=name,
-        )
-        for name in graph.models
-        if name in asked and stores_rows(graph.models[name].kind) and draft.is_shared(name)
-    ]
-
-
 def _step(draft: Draft, name: NodeName) -> Step:
     inputs = draft.inputs
     model, work, difference = inputs.graph.models[name], draft.works[name], draft.differences[name]
@@ -190,7 +176,8 @@ def _step(draft: Draft, name: NodeName) -> Step:
         batches = (Batch(index=0, interval=None),)
     elif not shown.is_empty:
         batches = batches_of(model, shown)
-    action = _action(draft, name, bool(batches))
+    seed = _seeding(draft, name)
+    action = "seed_and_build" if seed else _action(draft, name, bool(batches))
     is_idle = action in {"skip", "blocked"} and not difference.is_version_new
     step = Step(
         node=name,
@@ -205,6 +192,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         version=inputs.versions[name].version,
         previous_version=pointer.version if pointer else None,
         physical=inputs.physical.get(name),
+        seed=seed,
         replay="full" if difference.is_version_new and difference.reason != "first_run" and batches else None,
         intervals=shown,
         certain=work.readiness.ready,
@@ -227,6 +215,12 @@ def _step(draft: Draft, name: NodeName) -> Step:
         is_shared=draft.is_shared(name),
         why_unready=draft.unready.get(name),
     )
+
+
+def _seeding(draft: Draft, name: NodeName) -> Seeding | None:
+    fork = draft.forks.get(name)
+    facts = draft.inputs.facts.get(fork.target) if fork else None
+    return Seeding(source=fork.source, facts=facts) if fork and facts else None
 
 
 def _reads(draft: Draft, model: Model, intervals: Intervals) -> tuple[ReadWindow, ...]:

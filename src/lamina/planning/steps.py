@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.identity.version import NodeVersion
-    from lamina.planning.inputs import Read, Waiting
+    from lamina.planning.inputs import Read, VersionFacts, Waiting
     from lamina.timeline.interval import Instant, Interval, Intervals
 
 Action: TypeAlias = Literal["build", "seed_and_build", "reuse", "metadata", "skip", "wait", "blocked", "remove"]
@@ -58,6 +58,14 @@ class ReadWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seeding:
+    """A version that begins with the rows of another one, and what is known of it then."""
+
+    source: PhysicalName
+    facts: VersionFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What is done with one node, and why."""
 
@@ -73,6 +81,8 @@ class Step:
     version: VersionId | None = None
     previous_version: VersionId | None = None
     physical: PhysicalName | None = None
+    seed: Seeding | None = None
+    """What the version begins with, where it is a copy of one that others show."""
     replay: str | None = None
     intervals: Intervals = EMPTY
     """What is computed, with what somebody's request may reach."""

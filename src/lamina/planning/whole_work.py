@@ -12,6 +12,7 @@ from lamina.planning.readiness import reads_unknown, stored_parents
 
 if TYPE_CHECKING:
     from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
     from lamina.planning.draft import Draft
     from lamina.planning.inputs import VersionFacts
     from lamina.timeline.interval import Instant
@@ -21,6 +22,8 @@ def whole_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     """One build of everything, or nothing."""
     inputs, name = draft.inputs, model.name
     difference = draft.differences[name]
+    if facts is None and name in draft.forks:
+        return Work(is_whole=True, reason="upstream_rewritten", cause=_forked_above(draft, model))
     if facts is None or facts.built_at is None:
         reason = draft.version_reason(name, "first_run")
         return Work(is_whole=True, reason=reason, cause=difference.cause or name)
@@ -31,6 +34,11 @@ def whole_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     if draft.is_shared(name) or isinstance(model.kind, View | Seed):
         return Work()
     return _after_parents(draft, model) or _after_rewrites(draft, facts) or _after_time(draft, model, facts.built_at)
+
+
+def _forked_above(draft: Draft, model: Model) -> NodeName | None:
+    """The forked model that makes a view show something else."""
+    return next((parent for parent in draft.inputs.graph.parents(model.name) if parent in draft.forks), None)
 
 
 def _after_parents(draft: Draft, model: Model) -> Work | None:

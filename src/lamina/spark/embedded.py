@@ -24,8 +24,10 @@ from pyspark.sql import SparkSession
 from lamina.app.events import SparkStarted, SparkStarting
 from lamina.errors import SparkStartFailed, WarehouseUnwritable
 from lamina.spark.catalog_lock import CatalogLock
+from lamina.spark.errors import summary_of
 from lamina.spark.java import check_java
 from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
+from lamina.spark.reachable import check_master
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,6 +184,7 @@ class EmbeddedSpark:
                 hint="hand it in: `Project.open(path, spark=spark)`",
             )
         check_java()
+        check_master(settings.master or "")
         _make_folders(settings)
         lock: CatalogLock | None = None
         if settings.has_embedded_catalog:
@@ -213,8 +216,10 @@ class EmbeddedSpark:
                 gateway = launch(conf, {"stdout": output, "stderr": output, "pass_fds": pass_fds})
             session = SparkSession(_context_without_signal_handler(gateway, conf))
         except (OSError, PySparkException, Py4JError, RuntimeError) as error:
+            # What a Java exception says is asked of the JVM, so before that is ended.
+            failed = _start_failed(settings, error)
             _forget(gateway)
-            raise _start_failed(settings, error) from error
+            raise failed from error
         self._emit(SparkStarted(version=session.version, seconds=time.monotonic() - begun))
         return _Running(settings=settings, session=session, gateway=gateway, lock=lock)
 
@@ -286,9 +291,12 @@ def _local_warehouse(settings: SparkSettings) -> Path:
 
 
 def _start_failed(settings: SparkSettings, error: BaseException) -> SparkStartFailed:
-    what = str(error).strip().splitlines() or [type(error).__name__]
+    try:
+        what = summary_of(error)
+    except (OSError, Py4JError):
+        what = "its JVM ended"
     return SparkStartFailed(
-        f"Spark did not start: {what[0]}",
+        f"Spark did not start: {what or type(error).__name__}",
         hint=f"`{settings.log_folder / OUTPUT_LOG}` and `{settings.log_folder / SPARK_LOG}` say more",
     )
 

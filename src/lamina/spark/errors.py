@@ -37,6 +37,8 @@ _CANCELLED = frozenset({"OPERATION_CANCELED", "INTERRUPTED", "SPARK_JOB_CANCELLE
 _TRANSIENT = frozenset(
     {
         "RETRIES_EXCEEDED",
+        # Somebody replaced files of a table while it was read; a retry looks at the table anew.
+        "FAILED_READ_FILE.FILE_NOT_EXIST",
         "UNABLE_TO_ACQUIRE_MEMORY",
         "INVALID_HANDLE.SESSION_NOT_FOUND",
         "INVALID_HANDLE.SESSION_CLOSED",

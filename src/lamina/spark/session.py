@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import socket
 import threading
 import time
 import warnings
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -20,6 +18,7 @@ from lamina.errors import EngineError, SparkStartFailed
 from lamina.spark.embedded import EmbeddedSpark, SparkSettings
 from lamina.spark.errors import condition_of, summary_of
 from lamina.spark.logs import quiet_python_loggers
+from lamina.spark.reachable import check_server, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +30,6 @@ __all__ = ["Sessions", "SparkSettings", "is_connect"]
 
 _TAG_LENGTH = 200
 _INTERRUPT_SECONDS = 0.5
-_CONNECT_PORT = 15002
-_REACH_SECONDS = 20
 _FAREWELL_SECONDS = 5
 
 
@@ -69,9 +66,17 @@ class Sessions:
         return self._cancellations
 
     def prepare(self, command: str) -> bool:
-        """Start Spark if need be; answer whether this process holds the embedded catalog alone."""
+        """Start Spark if need be; answer whether this process holds the embedded catalog alone.
+
+        A session remembers which files a table had when it first read it. Tables that others write must be looked at
+        anew by every command, so sessions are not used beyond one.
+        """
         self._command = command
         self.root()
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            _discard(session)
         return self._embedded is not None and self._settings.has_embedded_catalog
 
     def catalog(self) -> SparkSession:
@@ -172,10 +177,10 @@ class Sessions:
 
     def _connect(self) -> SparkSession:
         remote = self._settings.remote or ""
-        self._emit(SparkStarting(detail=f"Spark Connect at {_without_secrets(remote)}"))
+        self._emit(SparkStarting(detail=f"Spark Connect at {without_secrets(remote)}"))
         quiet_python_loggers(None)
         begun = time.monotonic()
-        _check_reachable(remote)
+        check_server(remote)
         try:
             session: SparkSession = SparkSession.builder.remote(remote).create()
             version = session.version
@@ -186,7 +191,7 @@ class Sessions:
             ) from error
         except Exception as error:
             raise SparkStartFailed(
-                f"no Spark Connect server answers at `{_without_secrets(remote)}`: {summary_of(error)}",
+                f"no Spark Connect server answers at `{without_secrets(remote)}`: {summary_of(error)}",
                 hint="check the address and that the server runs",
             ) from error
         self._emit(SparkStarted(version=version, seconds=time.monotonic() - begun))
@@ -273,20 +278,3 @@ def _release(client: Any) -> None:
     # gRPC raises classes of its own, and a session that is lost needs no farewell.
     with suppress(Exception):
         client.release_session()
-
-
-def _check_reachable(remote: str) -> None:
-    """Fail at once when nothing listens at the address; PySpark itself would go on trying for ten minutes."""
-    address = urlsplit(remote)
-    try:
-        socket.create_connection((address.hostname or "", address.port or _CONNECT_PORT), _REACH_SECONDS).close()
-    except (OSError, ValueError) as error:
-        raise SparkStartFailed(
-            f"no Spark Connect server answers at `{_without_secrets(remote)}`: {error}",
-            hint="check the address and that the server runs",
-        ) from error
-
-
-def _without_secrets(remote: str) -> str:
-    """The address without its parameters, which may hold a token."""
-    return remote.split(";", 1)[0].rstrip("/")

@@ -375,6 +375,7 @@ ATTEMPT = _record(
     generation=PLAIN,
     base_sequence=PLAIN,
     reads=_READS,
+    seeded=_INTERVALS,
     publish=_optional(PUBLISH),
     execution_time=_optional(_INSTANT),
     rows=PLAIN,

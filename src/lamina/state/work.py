@@ -68,7 +68,8 @@ def with_opened(work: Work, attempt: Attempt, interval: Interval) -> Work:
 def with_done(work: Work, attempt: Attempt) -> Work:
     """The work after an attempt was carried out: its interval is covered, or the whole is built."""
     if attempt.interval is None:
-        return replace(touched(work), built_at=attempt.execution_time, reads=attempt.reads)
+        covered = work.covered.union(attempt.seeded)
+        return replace(touched(work), built_at=attempt.execution_time, reads=attempt.reads, covered=covered)
     interval = Intervals.of([attempt.interval])
     return replace(touched(work), covered=work.covered.union(interval), reopened=work.reopened.minus(interval))
 

@@ -9,7 +9,7 @@ import pytest
 from lamina.app.events import BatchFinished
 from lamina.app.records import LoadRequest
 from lamina.app.requests import PlanRequest
-from lamina.errors import LaminaError, NotYetSupported, UnknownEnvironment, UsageError
+from lamina.errors import UnknownEnvironment, UsageError
 from lamina.graph.kinds import Embedded, Seed, View
 from lamina.graph.model import SeedBody
 from tests.kit.app import Place, january, orders, reading, shop, statuses
@@ -338,16 +338,6 @@ def test_dev_does_not_extend_what_it_shares_with_prod():
     place.build("2024-01-04", "dev")
     assert place.run("2024-01-09", "dev").status == "nothing_to_do"
     assert len(place.rows("shop.orders")) == 3
-
-
-@pytest.mark.parametrize("flags", [{"restate": ("shop.orders",)}, {"force": True}])
-def test_rewriting_in_dev_what_prod_shows_is_refused(flags):
-    place = shop()
-    place.build("2024-01-04")
-    place.build("2024-01-04", "dev")
-    with pytest.raises(LaminaError) as caught:
-        place.build("2024-01-04", "dev", **flags)
-    assert {type(problem) for problem in caught.value.problems} == {NotYetSupported}
 
 
 def test_a_partial_build_is_active_and_run_does_not_finalize_it():

@@ -22,8 +22,6 @@ PROTOCOL = Path(__file__).parents[3] / "docs" / "concepts" / "write-protocol.md"
 LATER = {
     "recover.retracting",
     "recover.fenced",
-    "seed.intent",
-    "seed.decided",
     "promote.drop_pointer",
     "promote.drop_views",
 }

@@ -330,3 +330,114 @@ def test_what_prod_rewrites_is_followed_by_a_model_that_only_dev_has():
     process.build("2024-01-10", "dev")
     assert written(process) == [("shop.extra", "2024-01-04", "2024-01-05")]
     assert dict(place.rows("shop.extra", "dev"))["2024-01-04"] == "extra:x<daily:x<orders:x<late>>>"
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+def with_view() -> Place:
+    place = Place(
+        orders(),
+        below("shop.daily", "shop.orders"),
+        reading("shop.shown", "shop.daily", kind=View()),
+        reading("shop.totals", "shop.shown"),
+        reading("shop.other", "raw.other"),
+        sources={"raw.orders": january(31), "raw.other": january(1)},
+    )
+    place.build("2024-01-10")
+    place.build("2024-01-10", "dev")
+    place.catalog.sources["raw.orders"]["2024-01-04"] = "late"
+    return place
+
+
+def fork(process: Process, **options: str):
+    days = {"start": "2024-01-04", "end": "2024-01-04", **options}
+    return process.build("2024-01-10", "dev", restate=("shop.orders",), **days)
+
+
+def shown_by_prod(place: Place) -> dict:
+    return {name: rows for name, rows in place.catalog.everything().items() if "__dev" not in name}
+
+
+def check_forked(place: Place, prod: dict) -> None:
+    """Dev shows what a build from scratch shows, prod what it showed before."""
+    fresh = Place(*place.project.models, sources=place.catalog.sources)
+    fresh.build("2024-01-10")
+    expected = fresh.catalog.everything()
+    for name, rows in expected.items():
+        schema, _, table = name.partition(".")
+        assert place.catalog.rows(f"{schema}__dev.{table}") == rows
+        assert place.catalog.rows(name) == prod[name]
+
+
+def test_restating_in_dev_forks_what_it_shares_with_prod():
+    place = with_view()
+    prod, process = shown_by_prod(place), place.process()
+    report = fork(process)
+    assert written(process) == [
+        ("shop.orders", "2024-01-04", "2024-01-05"),
+        ("shop.daily", "2024-01-04", "2024-01-05"),
+        ("shop.totals", "", ""),
+    ]
+    check_forked(place, prod)
+    found = {step.node: step for step in report.plan.steps}
+    assert found["shop.orders"].action == "seed_and_build"
+    assert found["shop.orders"].physical.endswith("_2")
+    assert found["shop.other"].action == "skip"
+    assert place.pointers("dev") == place.pointers("prod")
+    assert report.environment_status == "finalized"
+
+
+def test_what_is_forked_once_is_not_forked_again():
+    place = with_view()
+    fork(place.process())
+    place.catalog.sources["raw.orders"]["2024-01-05"] = "later still"
+    report = fork(place.process(), start="2024-01-05", end="2024-01-05")
+    assert not any(step.seed for step in report.plan.steps)
+    assert not any(str(step.physical).endswith("_3") for step in report.plan.steps)
+    assert place.build("2024-01-10", "dev").status == "nothing_to_do"
+    assert place.build("2024-01-10").status == "nothing_to_do"
+
+
+def test_forks_go_on_by_themselves():
+    place = with_view()
+    fork(place.process())
+    process = place.process()
+    process.run("2024-01-11", "dev")
+    assert ("shop.orders", "2024-01-10", "2024-01-11") in written(process)
+    assert [unit for unit, _ in place.rows("shop.orders")][-1] == "2024-01-09"
+    assert [unit for unit, _ in place.rows("shop.orders", "dev")][-1] == "2024-01-10"
+
+
+def test_forcing_in_dev_forks_too():
+    place = with_view()
+    prod = shown_by_prod(place)
+    place.process().build("2024-01-10", "dev", force=True)
+    check_forked(place, prod)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "seed.intent",
+        "seed.decided",
+        "write.decided",
+        "write.published",
+        "write.done",
+        "promote.pointer",
+        "promote.views",
+        "write.intent",
+        "write.written",
+        "follow.recorded",
+    ],
+)
+@pytest.mark.parametrize("occurrence", [1, 2])
+def test_a_fork_that_is_killed_is_finished_by_the_next_command(point: str, occurrence: int):
+    place = with_view()
+    prod = shown_by_prod(place)
+    try:
+        fork(place.dying(point, occurrence))
+    except Killed:
+        place.clock.advance(LEASE_TIME)
+    assert shown_by_prod(place) == prod
+    fork(place.process())
+    check_forked(place, prod)
+    assert place.build("2024-01-10", "dev").status == "nothing_to_do"

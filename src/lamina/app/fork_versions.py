@@ -1,0 +1,54 @@
+"""Giving an environment copies of its own of versions that others show too, before it computes them again.
+
+The copies hold the same rows, so pointing to them changes nothing for readers; it is done first and as a whole. From
+there on the environment's versions are written like any other, and what is interrupted is found by the next command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lamina.app.point_environment import EnvironmentPointer, next_revision
+from lamina.app.write_version import VersionWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lamina.app.ports import Emit
+    from lamina.app.records import Fact
+    from lamina.app.write_version import WritePorts, WriteTarget
+    from lamina.environments.pointers import Revision
+    from lamina.identity.naming import PhysicalName
+    from lamina.planning.steps import Plan, Step
+
+# How often the work of a version was changed once it is seeded: it was decided, and it was done.
+_MARK_OF_SEEDED = 2
+
+
+def fork_versions(
+    ports: WritePorts,
+    plan: Plan,
+    before: Revision,
+    target_of: Callable[[Step], WriteTarget],
+    definitions: tuple[Fact, ...],
+    emit: Emit,
+) -> tuple[Revision, dict[PhysicalName, int]]:
+    """Make the plan's forks and point the environment to them; answers its revision and the marks of the copies."""
+    marks: dict[PhysicalName, int] = {}
+    pointers = dict(plan.before)
+    for step in plan.steps:
+        if step.seed is None or step.physical is None:
+            continue
+        writer = VersionWriter(ports, target_of(step))
+        try:
+            writer.seed(step.seed)
+        finally:
+            writer.release()
+        marks[step.physical] = _MARK_OF_SEEDED
+        pointers[step.node] = plan.pointers[step.node]
+    if not marks:
+        return before, marks
+    revision = next_revision(before, pointers, "active", ports.clock)
+    EnvironmentPointer(ports, emit).move(before, revision, plan.models, definitions)
+    return replace(revision, is_followed=True), marks
