@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.requests import PlanRequest
+from lamina.app.requests import PlanRequest, PromoteRequest
 from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
 from lamina.errors import UsageError
 from lamina.planning.inputs import Flags
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from lamina.app.application import Application
     from lamina.app.events import Event
+    from lamina.app.promote import PromoteReport
     from lamina.app.report import Report
     from lamina.environments.pointers import Revision
 
@@ -83,6 +84,18 @@ class Project:
         frame: DataFrame = self._application.frame(sql, environment=env, now=parse_execution_time(execution_time))
         return frame
 
+    def promote(
+        self, source: str, destination: str, *, execution_time: str | None = None, **flags: Any
+    ) -> PromoteReport:
+        """Let `destination` show what `source` shows; raises what stands in the way."""
+        known = {"select", "include_stale_upstreams", "allow_partial", "allow_gaps"}
+        _check_keywords(flags, known)
+        values = {**flags, "select": _texts(flags.get("select", ()))}
+        now = parse_execution_time(execution_time)
+        return self._application.promote(
+            PromoteRequest(source=source.lower(), destination=destination.lower(), now=now, **values)
+        )
+
     def environment(self, name: str | None = None) -> Environment:
         """An environment's pointers and checkpoints."""
         revision, checkpoints = self._application.environment(name)
@@ -104,13 +117,7 @@ _LISTS = ("select", "exclude", "restate", "breaking", "non_breaking")
 
 
 def _request(command: str, env: str | None, execution_time: str | None, flags: dict[str, Any]) -> PlanRequest:
-    known = {*Flags.__dataclass_fields__, *_PACE}
-    unknown = sorted(set(flags) - known)
-    if unknown:
-        raise UsageError(
-            f"unknown keyword{'s' if len(unknown) > 1 else ''} {', '.join(f'`{name}`' for name in unknown)}",
-            hint=f"known: {', '.join(sorted(known))}",
-        )
+    _check_keywords(flags, {*Flags.__dataclass_fields__, *_PACE})
     values = {name: value for name, value in flags.items() if name not in _PACE}
     for name in _LISTS:
         if name in values:
@@ -123,6 +130,15 @@ def _request(command: str, env: str | None, execution_time: str | None, flags: d
         concurrency=flags.get("concurrency"),
         is_fail_fast=bool(flags.get("fail_fast", False)),
     )
+
+
+def _check_keywords(flags: dict[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(flags) - known)
+    if unknown:
+        raise UsageError(
+            f"unknown keyword{'s' if len(unknown) > 1 else ''} {', '.join(f'`{name}`' for name in unknown)}",
+            hint=f"known: {', '.join(sorted(known))}",
+        )
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:

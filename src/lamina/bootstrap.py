@@ -247,7 +247,7 @@ class LazyEngine:
 
 def diagnose(options: OpenOptions) -> tuple[Diagnosis, ...]:
     """Look at everything a project needs; each fault comes with its fix."""
-    found = [_diagnose_python(), _diagnose_java(), *_diagnose_pyspark()]
+    found = [_diagnose_python(), _diagnose_java(options), *_diagnose_pyspark()]
     is_spark_ready = all(diagnosis.status != "fault" for diagnosis in found)
     try:
         root = find_project(options)
@@ -277,7 +277,20 @@ def _diagnose_python() -> Diagnosis:
     return Diagnosis(name="python", status="ok", detail=sys.version.split()[0])
 
 
-def _diagnose_java() -> Diagnosis:
+def _is_reached_over_connect(options: OpenOptions) -> bool:
+    from lamina.project.files import FileProject
+
+    try:
+        project = FileProject(find_project(options), target=options.target, environ=os.environ)
+        return project.config().target.spark.remote is not None
+    except LaminaError:
+        # What is wrong with the project is said where the project is looked at.
+        return False
+
+
+def _diagnose_java(options: OpenOptions) -> Diagnosis:
+    if _is_reached_over_connect(options):
+        return Diagnosis(name="java", status="ok", detail="not needed here, because Spark is reached over Connect")
     if importlib.util.find_spec("pyspark") is None:
         return Diagnosis(name="java", status="warning", detail="not looked at, because PySpark is not installed")
     from lamina.spark.java import check_java
@@ -318,7 +331,8 @@ def _diagnose_project(application: Application, root: Path) -> list[Diagnosis]:
     except LaminaError as error:
         return [_fault("project", problem) for problem in error.problems]
     settings = application.settings()
-    detail = f"`{settings.name}` in {root}: {len(graph.models)} models, target `{settings.target}`"
+    models = f"{len(graph.models)} model{'' if len(graph.models) == 1 else 's'}"
+    detail = f"`{settings.name}` in {root}: {models}, target `{settings.target}`"
     found = [Diagnosis(name="project", status="ok", detail=detail)]
     found.extend(Diagnosis(name="project", status="warning", detail=notice.message) for notice in graph.warnings)
     return found

@@ -359,6 +359,12 @@ class SignalFailed(PlanError):
     code = "LAM-PLAN-010"
 
 
+class PromotionRefused(PlanError):
+    """What an environment shows is not fit to be shown by another one."""
+
+    code = "LAM-PLAN-011"
+
+
 # --- state ---
 class StateError(LaminaError):
     """The state store cannot be used."""

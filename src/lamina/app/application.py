@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.apply_plan import Pace, Ports, apply_plan, settle, with_notice
+from lamina.app.apply_plan import Pace, Ports, apply_plan, settle, with_notice, write_ports
 from lamina.app.ask_signals import plan_with_signals
 from lamina.app.gather import environment_name, gather, load_recorded, physical_names
 from lamina.app.leases import LeaseKeeper
-from lamina.app.records import LoadRequest
+from lamina.app.point_environment import EnvironmentPointer, next_revision
+from lamina.app.promote import check_tables, decide_promotion
+from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
 from lamina.app.rendering import Relations
 from lamina.app.report import Report, planned
 from lamina.app.write_version import PAUSE_GROWTH
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 
     from lamina.app.gather import Gathered
     from lamina.app.ports import ProjectSettings, QueryResult
+    from lamina.app.promote import PromoteReport
     from lamina.app.records import HistoryEntry, Loaded
-    from lamina.app.requests import PlanRequest
+    from lamina.app.requests import PlanRequest, PromoteRequest
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
@@ -276,6 +279,40 @@ class Application:
         if revision is None or revision.number == 0:
             raise self._unknown_environment(wanted)
         return revision, loaded.checkpoints.get(wanted, ())
+
+    def promote(self, request: PromoteRequest) -> PromoteReport:
+        """Let one environment show what another one shows; refused where that would take something away."""
+        ports, settings = self._ports, self._ports.project.settings()
+        check_environment_name(request.destination)
+        self._settle("promote")
+        report = decide_promotion(ports.store, settings, request)
+        found = report.promotion
+        if not found.changes_anything:
+            return report
+        is_alone = ports.engine.prepare("promote")
+        keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
+        run_id, status = self._new_run_id(), "failed"
+        begun = RunStarted(
+            run_id=run_id,
+            command="promote",
+            environment=request.destination,
+            started_at=ports.clock.now(),
+            execution_time=request.now,
+        )
+        ports.store.commit([begun])
+        try:
+            check_tables(ports.engine, found)
+            recovery = write_ports(ports, keeper, settings.unsuffixed_environment)
+            after = next_revision(found.destination, found.pointers, found.status, ports.clock)
+            unchanged = RevisionIs(environment=found.source.environment, number=found.source.number)
+            views = EnvironmentPointer(recovery, ports.emit).move(
+                found.destination, after, report.order, requires=(unchanged,)
+            )
+            status = "succeeded"
+        finally:
+            ports.store.commit([RunFinished(run_id=run_id, status=status, finished_at=ports.clock.now())])
+            keeper.close()
+        return replace(report, views=views)
 
     def intervals(self, model_name: str, request: PlanRequest) -> ModelIntervals:
         """What is covered, missing and waiting for one model, by the code the environment runs."""

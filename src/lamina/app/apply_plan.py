@@ -72,7 +72,7 @@ def settle(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> None:
     unsettled = ports.store.unsettled(ports.clock.now())
     if unsettled.is_empty:
         return
-    recovery = _write_ports(ports, keeper, unsuffixed)
+    recovery = write_ports(ports, keeper, unsuffixed)
     recover_everything(recovery, ports.emit, unsettled)
     pointer = EnvironmentPointer(recovery, ports.emit)
     environments = {revision.environment for revision in unsettled.revisions}
@@ -123,7 +123,7 @@ def _apply(
         if refused:
             results = _refused_results(plan, refused)
         else:
-            recovery = _write_ports(ports, keeper, settings.unsuffixed_environment)
+            recovery = write_ports(ports, keeper, settings.unsuffixed_environment)
             marks = dict(plan.marks)
             target_of = _targets(ports, plan, marks, run_id)
             shown: Mapping[NodeName, Pointer] = plan.before
@@ -192,7 +192,8 @@ def _outdated(plan: Plan, error: CommitRefused) -> PlanOutdated:
     )
 
 
-def _write_ports(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> WritePorts:
+def write_ports(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> WritePorts:
+    """What writing needs, with the leases of this command."""
     return WritePorts(
         store=ports.store,
         engine=ports.engine,

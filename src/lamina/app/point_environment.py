@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from lamina.app.ports import Clock, Emit
-    from lamina.app.records import Fact, Lease, LeaseGrant
+    from lamina.app.records import Fact, Lease, LeaseGrant, Requirement
     from lamina.app.recover import RecoveryPorts
     from lamina.environments.pointers import Pointer
     from lamina.graph.names import NodeName
@@ -76,22 +76,33 @@ class EnvironmentPointer:
         self._is_stopping = threading.Event()
 
     def move(
-        self, before: Revision, after: Revision, order: Iterable[NodeName], recorded: tuple[Fact, ...] = ()
+        self,
+        before: Revision,
+        after: Revision,
+        order: Iterable[NodeName],
+        recorded: tuple[Fact, ...] = (),
+        requires: tuple[Requirement, ...] = (),
     ) -> int:
         """Write the next revision and let the views follow; answers how many views changed.
 
-        `before` must still be the newest revision, else `PlanOutdated`. Where views may differ from `before`, because
-        it was not followed or a lease was lost, all of them are compared with what the catalog shows. An interrupt lets
-        what is decided finish.
+        `before` must still be the newest revision and what is required be true, else `PlanOutdated`. Where views may
+        differ from `before`, because it was not followed or a lease was lost, all of them are compared with what the
+        catalog shows. An interrupt lets what is decided finish.
         """
-        return sheltered(lambda: self._move(before, after, order, recorded), self._stop)
+        return sheltered(lambda: self._move(before, after, order, (recorded, requires)), self._stop)
 
     def _stop(self) -> None:
         """Decide nothing more, and wait for nobody."""
         self._is_stopping.set()
         self._ports.keeper.give_up_waiting()
 
-    def _move(self, before: Revision, after: Revision, order: Iterable[NodeName], recorded: tuple[Fact, ...]) -> int:
+    def _move(
+        self,
+        before: Revision,
+        after: Revision,
+        order: Iterable[NodeName],
+        along: tuple[tuple[Fact, ...], tuple[Requirement, ...]],
+    ) -> int:
         ports = self._ports
         grant = ports.keeper.take(environment_resource(after.environment))
         ports.reach("promote.taken")
@@ -99,7 +110,7 @@ class EnvironmentPointer:
             with ports.keeper.holding(grant) as token:
                 if self._is_stopping.is_set():
                     raise Cancelled(f"pointing environment `{after.environment}` was cancelled")
-                self._decide(before, after, recorded, token)
+                self._decide(before, after, along, token)
                 is_certain = before.is_followed and not grant.lost
                 changes = self._between(before.pointers, after, order) if is_certain else self._all(grant, after, order)
                 changed = self._follow(grant, after, changes)
@@ -112,11 +123,18 @@ class EnvironmentPointer:
             self._emit(ViewsChanged(environment=after.environment, views=changed))
         return changed
 
-    def _decide(self, before: Revision, after: Revision, recorded: tuple[Fact, ...], token: LeaseIsCurrent) -> None:
+    def _decide(
+        self,
+        before: Revision,
+        after: Revision,
+        along: tuple[tuple[Fact, ...], tuple[Requirement, ...]],
+        token: LeaseIsCurrent,
+    ) -> None:
+        recorded, requires = along
         try:
             self._ports.store.commit(
                 [*recorded, RevisionWritten(revision=after)],
-                [token, RevisionIs(environment=after.environment, number=before.number)],
+                [token, RevisionIs(environment=after.environment, number=before.number), *requires],
             )
         except LeaseLost:
             raise

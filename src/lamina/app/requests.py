@@ -22,3 +22,16 @@ class PlanRequest:
     flags: Flags = field(default_factory=Flags)
     concurrency: int | None = None
     is_fail_fast: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromoteRequest:
+    """What to promote, and what to allow."""
+
+    source: str
+    destination: str
+    now: Instant
+    select: tuple[str, ...] = ()
+    include_stale_upstreams: bool = False
+    allow_partial: bool = False
+    allow_gaps: bool = False

@@ -15,6 +15,7 @@ from lamina.cli.commands.history import history
 from lamina.cli.commands.init import init
 from lamina.cli.commands.intervals import intervals
 from lamina.cli.commands.plan import plan
+from lamina.cli.commands.promote import promote
 from lamina.cli.commands.query import query
 from lamina.cli.commands.render import render
 from lamina.cli.commands.run import run
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LATER = (
-    "promote",
     "rollback",
     "state",
     "source",
@@ -74,7 +74,7 @@ def cli() -> None:
     """
 
 
-for command in (init, plan, build, run, query, render, env, intervals, history, doctor):
+for command in (init, plan, build, run, query, render, env, promote, intervals, history, doctor):
     cli.add_command(command)
 
 

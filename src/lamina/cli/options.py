@@ -65,6 +65,18 @@ _FAIL_FAST = click.option(
     "--fail-fast", "is_fail_fast", is_flag=True, help="Start nothing new after the first failure."
 )
 
+_STALE_UPSTREAMS = click.option(
+    "--include-stale-upstreams", is_flag=True, help="Add changed models above the selected ones to the selection."
+)
+_PROMOTION = (
+    click.option("--from", "source", metavar="A", required=True, help="The environment whose pointers are copied."),
+    click.option("--to", "destination", metavar="B", required=True, help="The environment that gets them."),
+    _SELECT,
+    _STALE_UPSTREAMS,
+    click.option("--allow-partial", is_flag=True, help="Also when not everything of the environment is built."),
+    click.option("--allow-gaps", is_flag=True, help="Also when a version covers less time than it should."),
+)
+
 _CHANGES = (
     _SELECT,
     _EXCLUDE,
@@ -81,9 +93,7 @@ _CHANGES = (
     click.option("--effective-from", metavar="TS", help="From when on a forward-only change counts."),
     click.option("--force", is_flag=True, help="Build what is selected even if nothing changed."),
     click.option("--changes-only", is_flag=True, help="Leave out nodes whose definition did not change."),
-    click.option(
-        "--include-stale-upstreams", is_flag=True, help="Add changed models above the selected ones to the selection."
-    ),
+    _STALE_UPSTREAMS,
     click.option("--skip-tests", is_flag=True, help="Do not run unit tests; this release runs none."),
     click.option("--skip-audits", is_flag=True, help="Do not run audits; this release runs none."),
     _CONCURRENCY,
@@ -131,6 +141,11 @@ def environment_options(function: Callable[..., int]) -> Callable[..., int]:
         return function(*values, environment=environment_argument or environment_option, **others)
 
     return _with(chosen, (argument, _ENVIRONMENT))
+
+
+def promotion_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Two environments and what to allow."""
+    return _with(function, _PROMOTION)
 
 
 def environment_option(function: Callable[..., int]) -> Callable[..., int]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from lamina.graph.kinds import IncrementalByTimeRange, may_be_restated
 from lamina.planning.draft import Work
 from lamina.planning.missing import asked_range, missing_intervals, restated_intervals, with_lookback
-from lamina.planning.readiness import hold_back, split_by_readiness
-from lamina.planning.rewrites import reached_by_plan, reached_by_recorded
+from lamina.planning.reach import intervals_reading
+from lamina.planning.readiness import hold_back, split_by_readiness, stored_parents
+from lamina.planning.rewrites import NOTHING_REACHED, Reached, follows, reached_by_recorded
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from lamina.planning.draft import Draft
     from lamina.planning.inputs import VersionFacts
     from lamina.planning.readiness import Readiness
-    from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Reason
     from lamina.timeline.interval import Instant, Interval
 
@@ -57,7 +57,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         is_asked=not requested.is_empty or reached.is_asked,
     )
     draft.available[name] = (begin, covered.minus(work.redone).union(readiness.ready))
-    possible = reached_by_plan(draft, model, covered.minus(again).minus(readiness.ready))
+    possible = _reached_by_plan(draft, model, covered.minus(again).minus(readiness.ready))
     work.may_follow = split_by_readiness(inputs.graph, model, possible.intervals, draft.available, inputs.now).ready
     work.is_asked |= possible.is_asked
     work.reason, work.cause = _reason(draft, model, missing, request, reached, possible)
@@ -77,6 +77,23 @@ def _looking_back(draft: Draft, model: Model, fresh: Intervals, readiness: Readi
     before = with_lookback(model, fresh, draft.starts[model.name], lookback).minus(planned)
     can_be_read = split_by_readiness(draft.inputs.graph, model, before, draft.available, draft.inputs.now).ready
     return replace(readiness, ready=readiness.ready.union(can_be_read))
+
+
+def _reached_by_plan(draft: Draft, model: Model, recorded: Intervals) -> Reached:
+    """Recorded time that reads what parents compute again in this plan, should that come out different."""
+    intervals, cause, is_asked = EMPTY, None, False
+    if not follows(model):
+        return NOTHING_REACHED
+    for parent in stored_parents(draft.inputs.graph, model.name):
+        above = draft.works[parent]
+        stretches = above.recomputed
+        if stretches.is_empty:
+            continue
+        reading = intervals_reading(model, parent, recorded, stretches)
+        if not reading.is_empty:
+            intervals, is_asked = intervals.union(reading), is_asked or above.is_asked
+            cause = cause or above.cause or parent
+    return Reached(intervals=intervals, cause=cause, is_asked=is_asked)
 
 
 def _baseline_reach(draft: Draft, name: NodeName) -> Instant | None:

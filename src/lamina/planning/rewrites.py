@@ -1,4 +1,4 @@
-"""Rewrites of parents that a model has to follow: recorded ones, and those a plan may bring about.
+"""Rewrites of parents that a model has to follow.
 
 When recorded time of a model comes out with other rows, the model's head says so; its readers remember up to which
 head they have followed. Nothing is pushed to readers, so it does not matter who rewrites, when, or what fails between.
@@ -13,7 +13,7 @@ from lamina.graph.kinds import may_be_restated
 from lamina.planning.inputs import Read
 from lamina.planning.reach import intervals_reading
 from lamina.planning.readiness import stored_parents
-from lamina.timeline.interval import EMPTY, Intervals
+from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,16 +22,15 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
-    from lamina.planning.draft import Draft
     from lamina.planning.inputs import Rewrite, VersionFacts
-    from lamina.timeline.interval import Intervals as IntervalSet
+    from lamina.timeline.interval import Intervals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
     """Recorded time that reads what was rewritten, where it came from, and what following it comes up to."""
 
-    intervals: IntervalSet = EMPTY
+    intervals: Intervals = EMPTY
     cause: NodeName | None = None
     followed: tuple[Read, ...] = ()
     is_asked: bool = False
@@ -92,20 +91,3 @@ def _newest(found: Iterable[tuple[NodeName, PhysicalName, Rewrite]]) -> tuple[Re
     for _, physical, rewrite in found:
         newest[physical] = max(rewrite.sequence, newest.get(physical, 0))
     return tuple(Read(physical=physical, sequence=sequence) for physical, sequence in newest.items())
-
-
-def reached_by_plan(draft: Draft, model: Model, recorded: Intervals) -> Reached:
-    """Recorded time that reads what parents compute again in this plan, should that come out different."""
-    intervals, cause, is_asked = EMPTY, None, False
-    if not follows(model):
-        return NOTHING_REACHED
-    for parent in stored_parents(draft.inputs.graph, model.name):
-        above = draft.works[parent]
-        stretches = above.recomputed
-        if stretches.is_empty:
-            continue
-        reading = intervals_reading(model, parent, recorded, stretches)
-        if not reading.is_empty:
-            intervals, is_asked = intervals.union(reading), is_asked or above.is_asked
-            cause = cause or above.cause or parent
-    return Reached(intervals=intervals, cause=cause, is_asked=is_asked)

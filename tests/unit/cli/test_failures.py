@@ -146,7 +146,7 @@ def test_a_defect_as_json(lamina: Lamina, application: FakeApplication):
     [
         (("plann",), "`lamina` has no command `plann`", "did you mean `lamina plan`?"),
         (("xyzzy",), "`lamina` has no command `xyzzy`", "`lamina --help` lists the commands there are"),
-        (("promote",), "`lamina promote` is not part of this release yet", "`lamina --help`"),
+        (("rollback",), "`lamina rollback` is not part of this release yet", "`lamina --help`"),
         (("env", "delete", "dev"), "`lamina env delete` is not part of this release yet", "`lamina env --help`"),
         (("env", "showw"), "`lamina env` has no command `showw`", "did you mean `lamina env show`?"),
         (("plan", "--selct", "x"), "`lamina plan` has no option `--selct`", "did you mean `--select`?"),
@@ -180,7 +180,7 @@ def test_wrong_usage_is_a_document_when_json_was_asked_for(lamina: Lamina, words
 
 @pytest.mark.parametrize(
     "name",
-    ["promote", "rollback", "state", "source", "test", "audit", "freshness", "lineage", "dag", "diff", "janitor"],
+    ["rollback", "state", "source", "test", "audit", "freshness", "lineage", "dag", "diff", "janitor"],
 )
 def test_commands_of_later_releases_do_not_exist_silently(lamina: Lamina, name: str):
     answer = lamina(name)

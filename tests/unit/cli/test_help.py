@@ -37,6 +37,7 @@ def test_the_commands_of_this_release_are_there():
         ("render",),
         ("env", "list"),
         ("env", "show"),
+        ("promote",),
         ("intervals",),
         ("history",),
         ("doctor",),
