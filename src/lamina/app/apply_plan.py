@@ -233,7 +233,9 @@ def _reopen(ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int]) -> dict
     what lies below a rewritten interval is still to be done.
     """
     again = {
-        step.physical: CoverageRemoved(physical=step.physical, intervals=step.redone, followed=step.followed)
+        step.physical: CoverageRemoved(
+            physical=step.physical, intervals=step.redone, followed=step.followed, restated_at=step.restated_at
+        )
         for step in plan.steps
         if step.physical is not None and not step.redone.is_empty
     }

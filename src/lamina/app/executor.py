@@ -14,13 +14,13 @@ from lamina.app.shelter import sheltered
 from lamina.app.write_version import PAUSE_GROWTH, TRIES, VersionWriter
 from lamina.errors import BatchFailed, Cancelled, LaminaError
 from lamina.graph.kinds import View, has_intervals
-from lamina.planning.batches import batches_of
+from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of
 from lamina.planning.rewrites import NOTHING_REACHED, follows
 from lamina.planning.steps import Batch
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from lamina.app.ports import Emit
     from lamina.app.write_version import BatchOutcome, WritePorts, WriteTarget
@@ -35,8 +35,12 @@ class _Progress:
     """A node while its batches run."""
 
     step: Step
-    waiting: list[Batch] = field(default_factory=list)
+    waiting: Iterator[Batch] = field(default_factory=lambda: iter(()))
+    left: int = 0
+    """How many batches were not begun."""
     total: int = 0
+    limit: int = 1
+    """How many may run side by side."""
     is_open: bool = False
     """Whether it is known what to compute; the first thing that is done is to find out."""
     running: int = 0
@@ -57,7 +61,7 @@ class _Progress:
 
     @property
     def is_over(self) -> bool:
-        return self.running == 0 and ((self.is_open and not self.waiting) or self.is_stopped)
+        return self.running == 0 and ((self.is_open and not self.left) or self.is_stopped)
 
     @property
     def is_stopped(self) -> bool:
@@ -120,20 +124,20 @@ class Executor:
                 continue
             if progress.begun is None and not self._settle_parents(progress):
                 continue
-            if self._is_stopping.is_set() and progress.waiting and not progress.is_stopped:
+            if self._is_stopping.is_set() and progress.left and not progress.is_stopped:
                 progress.skipped = _STOPPED
             if progress.begun is None and len(running) < self._concurrency:
                 progress.begun = self._ports.clock.elapsed()
                 progress.running += 1
                 running[pool.submit(self._open, progress)] = (progress, None)
-            limit = progress.step.batch_concurrency
             while (
                 len(running) < self._concurrency
-                and progress.waiting
-                and progress.running < limit
+                and progress.left
+                and progress.running < progress.limit
                 and not progress.is_stopped
             ):
-                batch = progress.waiting.pop(0)
+                batch = next(progress.waiting)
+                progress.left -= 1
                 progress.running += 1
                 running[pool.submit(self._batch, progress, batch)] = (progress, batch)
             if progress.is_over:
@@ -191,10 +195,16 @@ class Executor:
         if reached.followed:
             progress.writer.follow(reached)
         progress.follows = not following.is_empty
-        progress.waiting.extend(batches_of(model, step.certain.union(following)))
-        progress.total = len(progress.waiting)
-        progress.is_open = True
+        wanted = step.certain.union(following)
+        progress.limit = concurrency_of(model, wanted, MOST_BATCHES_AT_ONCE)
+        self._begin(progress, batches_of(model, wanted))
         return None
+
+    @staticmethod
+    def _begin(progress: _Progress, batches: Sequence[Batch]) -> None:
+        progress.waiting = iter(batches)
+        progress.left = progress.total = len(batches)
+        progress.is_open = True
 
     def _open_whole(self, progress: _Progress) -> None:
         step = progress.step
@@ -205,9 +215,7 @@ class Executor:
             progress.is_same = True
             return
         progress.follows = not step.batches
-        progress.waiting.append(Batch(index=0, interval=None))
-        progress.total = 1
-        progress.is_open = True
+        self._begin(progress, (Batch(index=0, interval=None),))
 
     def _batch(self, progress: _Progress, batch: Batch) -> BatchOutcome | None:
         """One batch with its retries, in a worker thread; `None` when it was not done after all."""

@@ -202,6 +202,8 @@ class CoverageRemoved:
     physical: PhysicalName
     intervals: Intervals
     followed: tuple[Read, ...] = ()
+    restated_at: Instant | None = None
+    """Set when the model's own schedule opened the time again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,30 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
 
 from lamina.graph.kinds import IncrementalByTimeRange
 from lamina.planning.steps import Batch
 from lamina.timeline.grain import Grain
+from lamina.timeline.interval import MICROS_PER_DAY, Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lamina.graph.model import Model
-    from lamina.timeline.interval import Interval, Intervals
+    from lamina.timeline.interval import Intervals
 
 
-def batches_of(model: Model, intervals: Intervals) -> tuple[Batch, ...]:
+MOST_BATCHES_AT_ONCE = 4
+"""Of one model; models run side by side as well."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batches(Sequence[Batch]):
+    """The batches of some intervals, oldest first, made as they are asked for: there may be millions."""
+
+    grain: Grain
+    intervals: Intervals
+    size: int | None
+
+    def __len__(self) -> int:
+        if self.size is None:
+            return len(self.intervals)
+        return sum(-(-self._units(interval) // self.size) for interval in self.intervals)
+
+    def __iter__(self) -> Iterator[Batch]:
+        pieces = (
+            piece
+            for interval in self.intervals
+            for piece in ((interval,) if self.size is None else self.grain.split(interval, self.size))
+        )
+        for index, piece in enumerate(pieces):
+            yield Batch(index=index, interval=piece)
+
+    @overload
+    def __getitem__(self, index: int) -> Batch: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Batch, ...]: ...
+    def __getitem__(self, index: int | slice) -> Batch | tuple[Batch, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        left = number = index + len(self) if index < 0 else index
+        for interval in self.intervals if number >= 0 else ():
+            pieces = 1 if self.size is None else -(-self._units(interval) // self.size)
+            if left < pieces:
+                return Batch(index=number, interval=self._piece(interval, left))
+            left -= pieces
+        raise IndexError(index)
+
+    def _piece(self, interval: Interval, number: int) -> Interval:
+        if self.size is None:
+            return interval
+        first = self.grain.floor(interval.start)
+        begin = self.grain.add(first, number * self.size)
+        end = self.grain.add(first, (number + 1) * self.size)
+        return Interval(max(begin, interval.start), min(end, interval.end))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash((self.grain, self.size))
+
+    def _units(self, interval: Interval) -> int:
+        return self.grain.count(Interval(self.grain.floor(interval.start), self.grain.ceil(interval.end)))
+
+
+def batches_of(model: Model, intervals: Intervals) -> Batches:
     """One batch per contiguous range, or per `batch_size` units of it, oldest first."""
     size = model.kind.batch_size if isinstance(model.kind, IncrementalByTimeRange) else None
-    pieces: list[Interval] = []
-    for interval in intervals:
-        if size is None:
-            pieces.append(interval)
-        else:
-            pieces.extend(model.grain.split(interval, size))
-    return tuple(Batch(index=index, interval=piece) for index, piece in enumerate(pieces))
+    return Batches(model.grain, intervals, size)
 
 
-def concurrency_of(model: Model, batches: tuple[Batch, ...], limit: int) -> int:
+def concurrency_of(model: Model, intervals: Intervals, limit: int) -> int:
     """How many batches of the model may run side by side: never two that could share a partition."""
     if not isinstance(model.kind, IncrementalByTimeRange) or model.name in model.reads:
         return 1
@@ -33,10 +91,13 @@ def concurrency_of(model: Model, batches: tuple[Batch, ...], limit: int) -> int:
     is_partitioned_by_time = model.kind.partition_by_time_column or any(
         model.kind.time_column.name.lower() == expression.strip("`").lower() for expression in model.partitioned_by
     )
-    is_day_aligned = all(
-        batch.interval is not None
-        and Grain.DAY.is_aligned(batch.interval.start)
-        and Grain.DAY.is_aligned(batch.interval.end)
-        for batch in batches
+    is_day_aligned = _cuts_at_days(model.grain, model.kind.batch_size) and all(
+        Grain.DAY.is_aligned(interval.start) and Grain.DAY.is_aligned(interval.end) for interval in intervals
     )
     return max(1, min(asked, limit)) if is_partitioned_by_time and is_day_aligned else 1
+
+
+def _cuts_at_days(grain: Grain, size: int | None) -> bool:
+    if size is None or not Grain.DAY.is_coarser_than(grain):
+        return True
+    return size * grain.smallest_micros % MICROS_PER_DAY == 0

@@ -40,6 +40,8 @@ class Work:
     may_follow: Intervals = EMPTY
     followed: tuple[Read, ...] = ()
     is_asked: bool = False
+    restated_at: Instant | None = None
+    """Set when the model's own schedule asked for it."""
 
     @property
     def is_certain(self) -> bool:

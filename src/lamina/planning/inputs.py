@@ -62,6 +62,8 @@ class VersionFacts:
     covered: Intervals = EMPTY
     reopened: Intervals = EMPTY
     built_at: Instant | None = None
+    restated_at: Instant | None = None
+    """When recorded time was last opened again by `auto_restatement_cron`, or the first batch was computed."""
     reads: tuple[Read, ...] = ()
     rewritten_at: int = 0
 

@@ -11,7 +11,8 @@ from lamina.planning.missing import asked_range, missing_intervals, restated_int
 from lamina.planning.reach import intervals_reading
 from lamina.planning.readiness import hold_back, split_by_readiness, stored_parents
 from lamina.planning.rewrites import NOTHING_REACHED, Reached, follows, reached_by_recorded
-from lamina.timeline.interval import EMPTY, Intervals
+from lamina.timeline.cron import Schedule
+from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
     from lamina.graph.model import Model
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lamina.planning.inputs import VersionFacts
     from lamina.planning.readiness import Readiness
     from lamina.planning.steps import Reason
-    from lamina.timeline.interval import Instant, Interval
+    from lamina.timeline.interval import Instant
 
 
 def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_idle: bool) -> Work:
@@ -44,6 +45,9 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         return Work()
     missing = missing_intervals(model, asked, covered)
     requested, request = _requested(draft, model, asked, covered)
+    restated_at = None
+    if request is None and _is_restatement_due(draft, model, facts):
+        requested, request, restated_at = _latest_units(model, asked, covered), "restated", inputs.now
     again = requested.union(reached.intervals)
     readiness = split_by_readiness(inputs.graph, model, missing.union(again), draft.available, inputs.now)
     readiness = hold_back(readiness, inputs.held.get(name, ()))
@@ -55,6 +59,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         recorded=covered.union(facts.reopened) if facts else EMPTY,
         followed=reached.followed,
         is_asked=not requested.is_empty or reached.is_asked,
+        restated_at=restated_at,
     )
     draft.available[name] = (begin, covered.minus(work.redone).union(readiness.ready))
     possible = _reached_by_plan(draft, model, covered.minus(again).minus(readiness.ready))
@@ -120,6 +125,27 @@ def _requested(
         until = max((end for end in (span and span.end, asked and asked.end) if end), default=start)
         return restated_intervals(model, inputs.flags, start, until, inputs.now), "restated"
     return EMPTY, None
+
+
+def _is_restatement_due(draft: Draft, model: Model, facts: VersionFacts | None) -> bool:
+    """Whether the model's own schedule of restatements has ticked since it last did; only the baseline follows it."""
+    policy = model.kind.policy if isinstance(model.kind, IncrementalByTimeRange) else None
+    if policy is None or policy.auto_restatement_cron is None or facts is None or facts.restated_at is None:
+        return False
+    if draft.inputs.command != "run" or not draft.is_baseline or policy.disable_restatement:
+        return False
+    ticks = Schedule.parse(policy.auto_restatement_cron, model.cron_tz)
+    return ticks.previous_tick(draft.inputs.now) > facts.restated_at
+
+
+def _latest_units(model: Model, asked: Interval | None, covered: Intervals) -> Intervals:
+    """The recorded part of the last units that may be processed: as many as the policy says, else all."""
+    policy = model.kind.policy if isinstance(model.kind, IncrementalByTimeRange) else None
+    count = policy.auto_restatement_intervals if policy else None
+    if asked is None or count is None:
+        return covered
+    begin = model.grain.add(model.grain.floor(asked.end), -count)
+    return covered.intersect(Intervals.of([Interval(begin, asked.end)])) if begin < asked.end else EMPTY
 
 
 def _reason(

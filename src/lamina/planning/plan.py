@@ -9,7 +9,7 @@ from lamina.errors import EnvironmentDetached, NotYetSupported, raise_all
 from lamina.graph.dag import Notice
 from lamina.graph.kinds import Embedded, has_intervals, may_be_restated, stores_rows
 from lamina.graph.model import PythonBody, SqlBody
-from lamina.planning.batches import batches_of, concurrency_of
+from lamina.planning.batches import batches_of
 from lamina.planning.draft import Draft, Work
 from lamina.planning.explain import explain
 from lamina.planning.forks import forks_of, with_forks
@@ -26,6 +26,8 @@ from lamina.sql.compare import changed_columns, unified_diff
 from lamina.timeline.interval import Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lamina.environments.pointers import Status
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
@@ -171,7 +173,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
     model, work, difference = inputs.graph.models[name], draft.works[name], draft.differences[name]
     pointer = draft.before.get(name)
     shown = work.readiness.ready.union(work.may_follow) if work.is_asked_for_later else work.readiness.ready
-    batches: tuple[Batch, ...] = ()
+    batches: Sequence[Batch] = ()
     if work.is_whole:
         batches = (Batch(index=0, interval=None),)
     elif not shown.is_empty:
@@ -199,10 +201,10 @@ def _step(draft: Draft, name: NodeName) -> Step:
         may_follow=work.may_follow,
         redone=work.redone,
         followed=work.followed,
+        restated_at=work.restated_at,
         recorded=work.recorded,
         is_asked=work.is_asked,
         batches=batches,
-        batch_concurrency=concurrency_of(model, batches, 4),
         waiting=work.readiness.waiting,
         waiting_for=work.readiness.waiting_for,
         reads=_reads(draft, model, shown.union(work.readiness.waiting)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lamina.environments.pointers import Pointer, Status
     from lamina.errors import LaminaError
@@ -94,12 +94,13 @@ class Step:
     """Recorded intervals that stop counting when the plan is applied, because they are computed again."""
     followed: tuple[Read, ...] = ()
     """Heads of the parents up to which `redone` follows their rewrites."""
+    restated_at: Instant | None = None
+    """Set when `redone` follows from the model's own `auto_restatement_cron`."""
     recorded: Intervals = EMPTY
     """Everything that was ever recorded for the version, counting now or not."""
     is_asked: bool = False
     """Whether a person asked for recorded time to be computed again, here or further up."""
-    batches: tuple[Batch, ...] = ()
-    batch_concurrency: int = 1
+    batches: Sequence[Batch] = ()
     waiting: Intervals = EMPTY
     """Missing time that has to wait."""
     waiting_for: tuple[Waiting, ...] = ()

@@ -134,7 +134,9 @@ class _Contents:
                 if self._move(fact.number, "aborted").interval is not None:
                     self._set_work(fact.physical, touched(self._work(fact.physical)))
             case CoverageRemoved():
-                self._set_work(fact.physical, without(self._work(fact.physical), fact.intervals, fact.followed))
+                self._set_work(
+                    fact.physical, without(self._work(fact.physical), fact.intervals, fact.followed, fact.restated_at)
+                )
             case LeaseReleased():
                 newest = self.newest_lease(fact.resource)
                 lease = require_held(newest, fact.resource, fact.token)
@@ -354,6 +356,7 @@ def _facts(contents: _Contents, names: Iterable[PhysicalName]) -> Mapping[Physic
             covered=work.covered,
             reopened=work.reopened,
             built_at=work.built_at,
+            restated_at=work.restated_at,
             reads=work.reads,
             rewritten_at=max((rewrite.sequence for rewrite in contents.rewrites.get(name, ())), default=0),
         )

@@ -153,6 +153,7 @@ class Statements:
         physical = _versions.c.physical
         return (
             select(_versions, _work.c.mark, _work.c.covered, _work.c.reopened, _work.c.built_at, _work.c.reads)
+            .add_columns(_work.c.restated_at)
             .add_columns(_latest(_heads, "sequence", physical).label("head_sequence"))
             .add_columns(_latest(_rewrites, "sequence", physical).label("rewritten_at"))
             .select_from(self._listed)

@@ -77,6 +77,7 @@ def to_work(row: AnyRow | None) -> Work:
         covered=_intervals(row.covered),
         reopened=_intervals(row.reopened),
         built_at=to_instant(row.built_at),
+        restated_at=to_instant(row.restated_at),
         reads=_reads(row.reads),
     )
 
@@ -103,6 +104,7 @@ def to_facts(row: AnyRow) -> VersionFacts:
         covered=work.covered,
         reopened=work.reopened,
         built_at=work.built_at,
+        restated_at=work.restated_at,
         reads=work.reads,
         rewritten_at=row.rewritten_at or 0,
     )

@@ -109,6 +109,7 @@ work = Table(
     # What counted once and does not now.
     Column("reopened", Text, nullable=False),
     Column("built_at", BigInteger),
+    Column("restated_at", BigInteger),
     Column("reads", Text, nullable=False),
 )
 

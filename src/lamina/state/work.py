@@ -24,6 +24,7 @@ class Work:
     covered: Intervals = EMPTY
     reopened: Intervals = EMPTY
     built_at: Instant | None = None
+    restated_at: Instant | None = None
     reads: tuple[Read, ...] = ()
 
 
@@ -45,13 +46,16 @@ def touched(work: Work) -> Work:
     return replace(work, mark=work.mark + 1)
 
 
-def without(work: Work, removed: Intervals, followed: tuple[Read, ...] = ()) -> Work:
+def without(
+    work: Work, removed: Intervals, followed: tuple[Read, ...] = (), restated_at: Instant | None = None
+) -> Work:
     """The work after intervals ceased to count, and rewrites of parents were followed."""
     return replace(
         touched(work),
         covered=work.covered.minus(removed),
         reopened=work.reopened.union(work.covered.intersect(removed)),
         reads=_followed(work.reads, followed),
+        restated_at=restated_at or work.restated_at,
     )
 
 
@@ -62,7 +66,7 @@ def with_opened(work: Work, attempt: Attempt, interval: Interval) -> Work:
     """
     known = {read.physical for read in work.reads}
     new = tuple(read for read in attempt.reads if read.physical not in known and read.physical != attempt.physical)
-    return without(work, Intervals.of([interval]), new)
+    return without(work, Intervals.of([interval]), new, work.restated_at or attempt.execution_time)
 
 
 def with_done(work: Work, attempt: Attempt) -> Work:

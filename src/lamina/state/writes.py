@@ -188,7 +188,7 @@ class Writer:
                 self._abort(fact)
             case CoverageRemoved():
                 before = self._latest_work(fact.physical)
-                self._add_work(fact.physical, before, without(before, fact.intervals, fact.followed))
+                self._add_work(fact.physical, before, without(before, fact.intervals, fact.followed, fact.restated_at))
             case LeaseReleased():
                 lease = require_held(self.newest_lease(fact.resource), fact.resource, fact.token)
                 self.set_lease(replace(lease, status="released"))
@@ -350,6 +350,7 @@ class Writer:
                 "covered": intervals_document.write(after.covered),
                 "reopened": intervals_document.write(after.reopened),
                 "built_at": after.built_at.micros if after.built_at else None,
+                "restated_at": after.restated_at.micros if after.restated_at else None,
                 "reads": reads_document.write(after.reads),
             },
         )

@@ -441,3 +441,43 @@ def test_a_fork_that_is_killed_is_finished_by_the_next_command(point: str, occur
     fork(place.process())
     check_forked(place, prod)
     assert place.build("2024-01-10", "dev").status == "nothing_to_do"
+
+
+# --- restatements that a model's own schedule asks for ----------------------------------------------------------------
+def scheduled(count: int | None = 2) -> Place:
+    policy = IncrementalPolicy(auto_restatement_cron="@weekly", auto_restatement_intervals=count)
+    place = Place(
+        orders(kind={"policy": policy}), below("shop.daily", "shop.orders"), sources={"raw.orders": january(31)}
+    )
+    place.build("2024-01-05")
+    return place
+
+
+def test_a_run_restates_the_last_units_once_the_schedule_ticked():
+    place = scheduled()
+    place.run("2024-01-06")
+    place.catalog.sources["raw.orders"] |= {"2024-01-03": "too old", "2024-01-05": "late"}
+    process = place.process()
+    report = process.run("2024-01-07")
+    assert written(process) == [
+        ("shop.orders", "2024-01-05", "2024-01-07"),
+        ("shop.daily", "2024-01-05", "2024-01-07"),
+    ]
+    assert {step.node: step.reason for step in report.plan.steps}["shop.orders"] == "restated"
+    process = place.process()
+    process.run("2024-01-08")
+    assert written(process)[0] == ("shop.orders", "2024-01-07", "2024-01-08")
+
+
+def test_without_a_number_of_units_all_of_them_are_restated():
+    place = scheduled(None)
+    process = place.process()
+    process.run("2024-01-08")
+    assert written(process)[0] == ("shop.orders", "2024-01-01", "2024-01-08")
+
+
+def test_only_runs_of_the_baseline_follow_the_schedule():
+    place = scheduled()
+    process = place.process()
+    process.build("2024-01-09")
+    assert written(process)[0] == ("shop.orders", "2024-01-05", "2024-01-09")

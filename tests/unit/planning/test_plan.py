@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from lamina.errors import BadTime, LaminaError, NotYetSupported, UnknownName
 from lamina.graph.kinds import Embedded, IncrementalUnmanaged, View
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
+from lamina.timeline.grain import Grain
+from lamina.timeline.interval import Interval
 from tests.kit.models import World, daily, instant, model, ranges
 
 
@@ -271,3 +274,19 @@ def test_planning_after_applying_gives_no_steps_whatever_the_cron():
         build(world, "2024-03-05T07:15:00Z")
         assert not make_plan(world.inputs("2024-03-05T07:15:00Z")).has_work
         assert not make_plan(world.inputs("2024-03-05T07:15:00Z", command="run")).has_work
+
+
+def test_a_tight_schedule_with_an_old_start_is_planned_in_flat_memory():
+    every_five = model("shop.ticks", ["raw.x"], kind=daily(batch_size=1), start="1970-01-01", cron="*/5 * * * *")
+    every_five = replace(every_five, grain=Grain.FIVE_MINUTE)
+    inputs = World(every_five).inputs("2026-01-01", command="build")
+    tracemalloc.start()
+    try:
+        (step,) = make_plan(inputs).steps
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(step.batches) == (instant("2026-01-01").micros - instant("1970-01-01").micros) // 300_000_000
+    assert step.batches[1].interval == Interval(instant("1970-01-01T00:05:00Z"), instant("1970-01-01T00:10:00Z"))
+    assert step.batches[-1].interval.end == instant("2026-01-01")
+    assert peak < 1_000_000
