@@ -1,16 +1,18 @@
-"""Runs the benchmarks and prints their figures as JSON; `python -m benchmarks.run [planning|daily]`."""
+"""Runs the benchmarks and prints their figures as JSON; `python -m benchmarks.run [planning|daily|intervals]`."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import daily_run, planning  # the folder has to be importable first
+from benchmarks import daily_run, intervals, planning  # the folder has to be importable first
 
-_ALL = {"planning": planning.main, "daily": daily_run.main}
+_ALL: dict[str, Callable[[], Any]] = {"planning": planning.main, "daily": daily_run.main, "intervals": intervals.main}
 
 
 def main() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lamina.app.batch_request import seed_rows
 from lamina.app.ports import AnalysisRequest, SqlQuery
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
-from lamina.app.write_version import seed_rows
 from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange
 from lamina.graph.model import PythonBody, SeedBody, SqlBody

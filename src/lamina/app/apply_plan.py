@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.analysis import analyse_new_versions
+from lamina.app.batch_request import WriteTarget
 from lamina.app.events import Analysing, WorkPlanned
 from lamina.app.executor import Executor
 from lamina.app.fork_versions import fork_versions
@@ -22,7 +23,7 @@ from lamina.app.records import (
 )
 from lamina.app.recover import recover_everything
 from lamina.app.report import NodeResult, Report, unanswered
-from lamina.app.write_version import WritePorts, WriteTarget
+from lamina.app.write_version import WritePorts
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.dag import Graph, Notice
 from lamina.graph.model import SeedBody

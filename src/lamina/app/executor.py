@@ -22,8 +22,9 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
-    from lamina.app.write_version import BatchOutcome, WritePorts, WriteTarget
+    from lamina.app.write_version import BatchOutcome, WritePorts
     from lamina.graph.names import NodeName
     from lamina.planning.steps import Plan, Step
 

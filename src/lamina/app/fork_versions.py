@@ -15,9 +15,10 @@ from lamina.app.write_version import VersionWriter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
     from lamina.app.records import Fact
-    from lamina.app.write_version import WritePorts, WriteTarget
+    from lamina.app.write_version import WritePorts
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Plan, Step

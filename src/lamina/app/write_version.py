@@ -10,14 +10,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lamina.app.batch_request import comments_of, with_comments, with_declared, within, write_request
 from lamina.app.ports import (
     AnalysisRequest,
     Base,
     GenerationRequest,
-    PythonQuery,
-    SeedRows,
     SqlQuery,
-    WriteRequest,
     Written,
 )
 from lamina.app.records import (
@@ -54,27 +52,23 @@ from lamina.errors import (
     StateError,
     StatementUnanswered,
 )
-from lamina.graph.kinds import IncrementalByTimeRange, Seed, View
-from lamina.graph.model import Column, PythonBody, SeedBody, SqlBody
+from lamina.graph.kinds import View
 from lamina.identity.naming import batch_folder, generation_name
 from lamina.planning.draft import ALL_TIME
 from lamina.planning.inputs import Read
 from lamina.planning.readiness import stored_parents
-from lamina.sql.names import quote
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lamina.app.batch_request import WriteTarget
     from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
-    from lamina.graph.dag import Graph
-    from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.identity.naming import PhysicalName
     from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Batch, Seeding
-    from lamina.timeline.interval import Instant, Interval
 
 TRIES = 3
 """How often something that fails in a way that may pass is tried."""
@@ -88,27 +82,6 @@ class WritePorts(RecoveryPorts):
 
     load_macros: MacroLoader
     retry_pause: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTarget:
-    """The version to write: its model, where it lives, and what it is made from."""
-
-    graph: Graph
-    model: Model
-    version: VersionId
-    physical: PhysicalName
-    physical_of: Mapping[NodeName, PhysicalName]
-    execution: Instant
-    run_id: str
-    mark: int
-    recorded: tuple[Fact, ...]
-    """Definition and version facts, committed with the first intent."""
-    recorded_time: Intervals = EMPTY
-    """Time whose rows were computed before: what comes out is compared with them."""
-    is_asked: bool = False
-    """Whether a person asked for recorded rows to be computed again, here or further up."""
-    seed_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +174,7 @@ class VersionWriter:
             if isinstance(target.model.kind, View):
                 outcome = self._publish_view(attempt, relations, begun)
             else:
-                written = ports.engine.write(self._request(attempt, base, relations))
+                written = ports.engine.write(write_request(target, attempt, base, relations))
                 ports.reach("write.written")
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun)
@@ -352,53 +325,6 @@ class VersionWriter:
             ) from error
 
     # --- write aside ---
-    def _request(self, attempt: Attempt, base: Base | None, relations: Relations) -> WriteRequest:
-        model = self._target.model
-        kind = model.kind
-        return WriteRequest(
-            node=model.name,
-            location=model.location,
-            attempt=attempt.number,
-            physical=attempt.physical,
-            folder=attempt.folder,
-            rows=self._rows(attempt, relations),
-            columns=model.columns if model.columns_are_declared else None,
-            comments=_comments(model),
-            partitioned_by=model.partitioned_by,
-            interval=attempt.interval,
-            time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
-            base=base,
-            recorded=_within(attempt.interval, self._target.recorded_time),
-            grain=model.grain,
-            settings=model.session_properties,
-            properties=model.physical_properties,
-            storage_format=model.storage_format,
-        )
-
-    def _rows(self, attempt: Attempt, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:
-        model, execution = self._target.model, self._target.execution
-        match model.body:
-            case SqlBody() as body:
-                return SqlQuery(
-                    sql=relations.query(model, attempt.interval, execution),
-                    pre_statements=relations.statements(model, body.pre_statements, attempt.interval, execution),
-                    post_statements=relations.statements(model, body.post_statements, attempt.interval, execution),
-                )
-            case PythonBody() as body:
-                return PythonQuery(
-                    body=body,
-                    tables={
-                        written: relations.relation(node, attempt.interval, execution)
-                        for written, node in _names_for_python(model).items()
-                    },
-                    start=attempt.interval.start if attempt.interval else None,
-                    end=attempt.interval.end if attempt.interval else None,
-                    execution_time=execution,
-                    variables=body.variables,
-                )
-            case SeedBody() as body:
-                return seed_rows(model, body, self._target.seed_text or "")
-
     # --- decide and publish ---
     def _publish_rows(self, attempt: Attempt, base: Base | None, written: Written, begun: float) -> BatchOutcome:
         ports, target = self._ports, self._target
@@ -463,7 +389,7 @@ class VersionWriter:
             return False
         if attempt.interval is None:
             return written.content is not None and written.content == base.head.content
-        recorded = _within(attempt.interval, self._target.recorded_time)
+        recorded = within(attempt.interval, self._target.recorded_time)
         return written.changed.is_empty and recorded.covers(attempt.interval)
 
     def _rewritten(self, attempt: Attempt, base: Base | None, written: Written) -> Intervals:
@@ -526,19 +452,19 @@ class VersionWriter:
                 AnalysisRequest(
                     node=model.name,
                     location=model.location,
-                    rows=SqlQuery(sql=_with_declared(model, sql)),
+                    rows=SqlQuery(sql=with_declared(model, sql)),
                     settings=model.session_properties,
                 )
             ]
         )
         if outcome.error is not None:
             raise outcome.error
-        shape = TableShape(columns=_with_comments(outcome.columns or (), _comments(model)))
+        shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
         with self._publish_lock:
             publish = SetView(
                 physical=target.physical,
                 generation=attempt.generation,
-                sql=_with_declared(model, sql),
+                sql=with_declared(model, sql),
                 shape=shape,
                 description=model.description,
             )
@@ -644,43 +570,6 @@ class VersionWriter:
         )
 
 
-def _within(interval: Interval | None, recorded: Intervals) -> Intervals:
-    return EMPTY if interval is None else recorded.intersect(Intervals.of([interval]))
-
-
 def replace_error(fact: BatchRecorded, error: LaminaError) -> BatchRecorded:
     """The batch's record with what went wrong."""
     return replace(fact, error=error.to_dict())
-
-
-def seed_rows(model: Model, body: SeedBody, text: str) -> SeedRows:
-    """The seed's content with its reading settings."""
-    if not isinstance(model.kind, Seed):
-        raise TypeError(model.kind)
-    return SeedRows(text=text, settings=model.kind.csv_settings, file=body.path)
-
-
-def _comments(model: Model) -> dict[str, str]:
-    return {column.name: column.comment for column in model.columns or () if column.comment}
-
-
-def _with_comments(columns: tuple[Column, ...], comments: Mapping[str, str]) -> tuple[Column, ...]:
-    lowered = {name.lower(): comment for name, comment in comments.items()}
-    return tuple(replace(column, comment=lowered.get(column.name.lower())) for column in columns)
-
-
-def _with_declared(model: Model, sql: str) -> str:
-    """A view's query cast to the declared columns, where there are any."""
-    if not model.columns_are_declared or not model.columns:
-        return sql
-    columns = ", ".join(
-        f"CAST({quote(column.name)} AS {column.type}) AS {quote(column.name)}" if column.type else quote(column.name)
-        for column in model.columns
-    )
-    return f"SELECT {columns} FROM (\n{sql}\n)"
-
-
-def _names_for_python(model: Model) -> dict[str, NodeName]:
-    """Every spelling a Python model may use for the nodes it reads."""
-    names: dict[str, NodeName] = {**{str(read): read for read in model.reads}, **model.references}
-    return names

@@ -15,13 +15,14 @@ from sqlglot.tokenizer_core import TokenType
 
 from lamina.errors import BadPropertyValue, LaminaError, Location, SyntaxProblem, raise_all
 from lamina.sql.fragment import Fragment
-from lamina.sql.header import Header, check_dialect, header_at, lex
+from lamina.sql.header import Header, header_at
+from lamina.sql.lexed import check_dialect, lex
 from lamina.sql.values import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lamina.sql.header import Lexed, Span
+    from lamina.sql.lexed import Lexed, Span
 
 _QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.VALUES, TokenType.TABLE, TokenType.L_PAREN, TokenType.WITH)
 _WRITES = (TokenType.INSERT, TokenType.MERGE, TokenType.UPDATE, TokenType.DELETE)

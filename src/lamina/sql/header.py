@@ -8,18 +8,16 @@ those who use the header.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from sqlglot import ErrorLevel, exp
-from sqlglot.dialects.dialect import Dialect, Dialects
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lamina.errors import BadPropertyValue, LaminaError, Location, SyntaxProblem, raise_all
+from lamina.sql.lexed import TEXTS, Lexed, Span, language_of, lex
 from lamina.sql.values import (
     Boolean,
     Call,
@@ -38,253 +36,20 @@ from lamina.sql.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lamina.sql.fragment import Fragment
     from lamina.sql.values import Value
 
-Span: TypeAlias = tuple[int, int]
-
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-_OPENING = frozenset({"(", "["})
-_NO_SPACE_BEFORE = frozenset({")", "]", ","})
-_BRACKETS = {
-    "(": TokenType.L_PAREN,
-    ")": TokenType.R_PAREN,
-    "[": TokenType.L_BRACKET,
-    "]": TokenType.R_BRACKET,
-    "{": TokenType.L_BRACE,
-    "}": TokenType.R_BRACE,
-    ";": TokenType.SEMICOLON,
-}
-_TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, TokenType.HEREDOC_STRING)
 _JUNCTIONS = (TokenType.AND, TokenType.OR)
-# Deeper nesting would exhaust the stack of the compiled parser, which ends the process.
-_DEEPEST = 200
 
 _KEY = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _RUN = re.compile(r"[\w$]+")
-_MACRO = re.compile(r"@[@{\w'\"]")
-_TOKEN_FAULT = re.compile(r"(?:Missing (?P<quote>.+) )?from \d+:(?P<offset>\d+)")
 _COMMENT = re.compile(r"--(?P<line>[^\n]*)|/\*(?P<block>.*?)\*/", re.DOTALL)
 
 # Rendered when the model is evaluated, not when it is loaded: their structure must be known before macros are.
 _LATE_PROPERTIES = frozenset(
     {"audits", "signals", "physical_properties", "table_properties", "virtual_properties", "session_properties"}
 )
-
-
-# --- tokens -----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lexed:
-    """A fragment cut into tokens whose brackets match; spans are pairs of token numbers, the second exclusive."""
-
-    fragment: Fragment
-    language: Dialect
-    tokens: list[Token]
-    closings: dict[int, int]
-    separators: list[int]
-    newlines: list[int] = field(repr=False)
-
-    def locate(self, offset: int) -> Location:
-        """The place of the character at `offset`; the same as `Fragment.at`, for many calls."""
-        start = self.fragment.location
-        line = bisect_right(self.newlines, offset - 1)
-        column = offset - self.newlines[line - 1] if line else offset + (start.column or 1)
-        return Location(file=start.file, line=(start.line or 1) + line, column=column)
-
-    def place(self, index: int) -> Location:
-        """Where a token begins; past the last one, where the text ends."""
-        return self.locate(self.tokens[index].start if index < len(self.tokens) else len(self.fragment.text))
-
-    def lexeme(self, index: int) -> str:
-        """A token as written."""
-        token = self.tokens[index]
-        return self.fragment.text[token.start : token.end + 1]
-
-    def raw(self, span: Span) -> str:
-        """The text of a span as written, with its comments."""
-        return self.fragment.text[self.tokens[span[0]].start : self.tokens[span[1] - 1].end + 1]
-
-    def sql(self, span: Span) -> str:
-        """The text of a span on one line, without comments, double-quoted words being identifiers."""
-        pieces: list[str] = []
-        end = -1
-        for index in range(*span):
-            token = self.tokens[index]
-            if token.start <= end:
-                continue
-            piece = self._piece(index)
-            if token.start > end + 1 and pieces and pieces[-1] not in _OPENING and piece not in _NO_SPACE_BEFORE:
-                pieces.append(" ")
-            pieces.append(piece)
-            end = token.end
-        return "".join(pieces)
-
-    def _piece(self, index: int) -> str:
-        token, lexeme = self.tokens[index], self.lexeme(index)
-        if token.token_type in _TEXTS:
-            return self.quoted(token.text) if lexeme.startswith('"') else lexeme
-        return lexeme if token.token_type == TokenType.IDENTIFIER else " ".join(lexeme.split())
-
-    def quoted(self, name: str) -> str:
-        """A name quoted as an identifier of the dialect."""
-        closing = self.language.IDENTIFIER_END
-        return f"{self.language.IDENTIFIER_START}{name.replace(closing, closing * 2)}{closing}"
-
-    def touches(self, index: int) -> bool:
-        """Whether nothing separates a token from the one before it."""
-        return self.tokens[index].start <= self.tokens[index - 1].end + 1
-
-    def has_macro(self, span: Span) -> bool:
-        """Whether a macro is used anywhere in a span."""
-        return any(self.is_macro(index) for index in range(*span))
-
-    def is_macro(self, index: int) -> bool:
-        """Whether a macro begins at, or is written inside, a token."""
-        token = self.tokens[index]
-        first = self.fragment.text[token.start]
-        if token.token_type in _TEXTS or first == '"':
-            return False
-        if token.token_type == TokenType.IDENTIFIER:
-            return "@{" in self.lexeme(index)
-        return _MACRO.search(self.fragment.text, token.start, token.end + 2) is not None
-
-    def walk(self, span: Span) -> Iterator[int]:
-        """The tokens of a span that are in no bracket, opening brackets included."""
-        index, end = span
-        while index < end:
-            yield index
-            index = self.closings.get(index, index) + 1
-
-    def split(self, span: Span) -> list[Span]:
-        """The parts of a span between commas that are in no bracket; a trailing comma adds no part."""
-        parts: list[Span] = []
-        start, end = span
-        for index in self.walk(span):
-            if self.tokens[index].token_type == TokenType.COMMA:
-                parts.append((start, index))
-                start = index + 1
-        return [*parts, (start, end)] if start < end else parts
-
-    def encloses(self, span: Span) -> bool:
-        """Whether a span is one pair of parentheses or brackets with its content."""
-        start, end = span
-        return self.lexeme(start) in _OPENING and self.closings.get(start) == end - 1
-
-
-@lru_cache(maxsize=64)
-def _language(name: str) -> Dialect:
-    if not name:
-        raise ValueError(name)
-    return Dialect.get_or_raise(name)
-
-
-def check_dialect(name: str, location: Location) -> str:
-    """The dialect's name as sqlglot spells it, or an error with the nearest name."""
-    spelled = name.strip().lower()
-    try:
-        _language(spelled)
-    except ValueError as error:
-        known = [dialect.value for dialect in Dialects if dialect.value]
-        near = get_close_matches(spelled.split(",")[0], known, n=1)
-        names = ", ".join(f"`{each}`" for each in sorted(known))
-        hint = f"Did you mean `{near[0]}`?" if near else f"Use one of {names}"
-        raise BadPropertyValue(f"Unknown dialect `{name}`", hint=hint, location=location) from error
-    return spelled
-
-
-def lex(fragment: Fragment) -> Lexed:
-    """Cuts a fragment into tokens; unclosed quotes, comments and brackets are errors with their place."""
-    language = _language(check_dialect(fragment.dialect, fragment.location))
-    text = fragment.text
-    try:
-        tokens = language.tokenize(text)
-    except TokenError as error:
-        raise _token_problem(fragment, language, error) from error
-    newlines = [match.start() for match in re.finditer("\n", text)]
-    lexed = Lexed(fragment=fragment, language=language, tokens=tokens, closings={}, separators=[], newlines=newlines)
-    raise_all(_match_brackets(lexed))
-    return lexed
-
-
-def _token_problem(fragment: Fragment, language: Dialect, error: TokenError) -> SyntaxProblem:
-    # Compiled sqlglot keeps the reason as the context of its error, not as the cause.
-    fault = _TOKEN_FAULT.search(str(error.__cause__ or error.__context__))
-    if fault is None:
-        opening = _unclosed_comment(fragment.text, language)
-        message = (
-            "The text cannot be read as SQL" if opening is None else "A comment is opened with `/*` and never closed"
-        )
-        return SyntaxProblem(message, location=fragment.at(opening or 0))
-    location = fragment.at(int(fault["offset"]))
-    if not fault["quote"]:
-        return SyntaxProblem("A literal has characters that it cannot have", location=location)
-    return SyntaxProblem(
-        f"A quote is opened with `{fault['quote']}` and never closed",
-        hint=f"Close it with `{fault['quote']}`; a quote inside text is doubled or escaped",
-        location=location,
-    )
-
-
-def _unclosed_comment(text: str, language: Dialect) -> int | None:
-    """Where the comment begins that takes the rest of the text."""
-    position = text.find("/*")
-    while position >= 0:
-        end = _comment_end(text, position + 2, is_nested=language.tokenizer_class.NESTED_COMMENTS)
-        if end is None:
-            try:
-                language.tokenize(text[:position])
-            except TokenError:
-                # These two characters are part of a quoted text.
-                end = position + 2
-            else:
-                return position
-        position = text.find("/*", end)
-    return None
-
-
-def _comment_end(text: str, position: int, *, is_nested: bool) -> int | None:
-    depth = 1
-    for mark in re.compile(r"/\*|\*/").finditer(text, position):
-        depth += (1 if is_nested else 0) if mark[0] == "/*" else -1
-        if not depth:
-            return mark.end()
-    return None
-
-
-def _match_brackets(lexed: Lexed) -> Iterator[SyntaxProblem]:
-    """Fills in closings and separators; after a `;` everything counts as closed, so that one fault is told once."""
-    opened: list[tuple[int, str]] = []
-    for index, token in enumerate(lexed.tokens):
-        text = token.text
-        if text not in _BRACKETS or token.token_type != _BRACKETS[text]:
-            continue
-        if text in _CLOSING:
-            opened.append((index, text))
-            if len(opened) > _DEEPEST:
-                yield SyntaxProblem(f"Brackets are nested more than {_DEEPEST} deep", location=lexed.place(index))
-                return
-        elif text == ";":
-            lexed.separators.append(index)
-            yield from (_never_closed(lexed, *bracket) for bracket in opened)
-            opened = []
-        elif opened and _CLOSING[opened[-1][1]] == text:
-            lexed.closings[opened.pop()[0]] = index
-        else:
-            wanted = f"expected `{_CLOSING[opened[-1][1]]}`" if opened else "nothing is open here"
-            yield SyntaxProblem(f"Unexpected `{text}`: {wanted}", location=lexed.place(index))
-            opened = opened[:-1]
-    yield from (_never_closed(lexed, *bracket) for bracket in opened)
-
-
-def _never_closed(lexed: Lexed, index: int, text: str) -> SyntaxProblem:
-    return SyntaxProblem(
-        f"`{text}` is never closed",
-        hint=f"Add the missing `{_CLOSING[text]}` before the `;` or the end of the file",
-        location=lexed.place(index),
-    )
 
 
 # --- headers ----------------------------------------------------------------------------------------------------------
@@ -460,7 +225,7 @@ def _refuse_second_value(lexed: Lexed, span: Span, key: str) -> None:
         TokenType.VAR,
         TokenType.NUMBER,
         TokenType.IDENTIFIER,
-        *_TEXTS,
+        *TEXTS,
     ):
         raise _missing_comma(lexed, gap, key)
 
@@ -558,7 +323,7 @@ def _read_column(lexed: Lexed, span: Span) -> tuple[str, str]:
     if end == start + 1:
         raise SyntaxProblem(f"Column `{written}` has no type", hint="Write `name TYPE`", location=lexed.place(start))
     _read_type(lexed, (start + 1, end), f"column {written}")
-    return token.text if token.token_type in (*_TEXTS, TokenType.IDENTIFIER) else written, lexed.sql((start + 1, end))
+    return token.text if token.token_type in (*TEXTS, TokenType.IDENTIFIER) else written, lexed.sql((start + 1, end))
 
 
 def _read_type(lexed: Lexed, span: Span, owner: str) -> Word | Expression:
@@ -576,7 +341,7 @@ def _read_type(lexed: Lexed, span: Span, owner: str) -> Word | Expression:
 
 @lru_cache(maxsize=4096)
 def _is_type(dialect: str, text: str) -> bool:
-    language = _language(dialect.strip().lower())
+    language = language_of(dialect.strip().lower())
     try:
         parsed = language.parser(error_level=ErrorLevel.IMMEDIATE).parse_into(
             exp.DataType, language.tokenize(text), text
@@ -674,7 +439,7 @@ def _read_text(lexed: Lexed, span: Span) -> Text | None:
     tokens = lexed.tokens
     lexemes = [lexed.lexeme(index) for index in range(start, end)]
     for index, lexeme in enumerate(lexemes, start):
-        if tokens[index].token_type not in _TEXTS and not lexeme.startswith('"'):
+        if tokens[index].token_type not in TEXTS and not lexeme.startswith('"'):
             return None
     quote = '"' if lexemes[0].startswith('"') else "'"
     value = tokens[start].text
@@ -763,7 +528,7 @@ def _check(lexed: Lexed, span: Span, into: type[exp.Expr], key: str) -> None:
     """Asks sqlglot's parser whether the span is what it should be, double-quoted words being identifiers."""
     tokens = [
         Token(TokenType.IDENTIFIER, token.text, token.line, token.col, token.start, token.end)
-        if token.token_type in _TEXTS and lexed.fragment.text[token.start] == '"'
+        if token.token_type in TEXTS and lexed.fragment.text[token.start] == '"'
         else token
         for token in lexed.tokens[span[0] : span[1]]
     ]

@@ -1,0 +1,135 @@
+"""What the engine is asked to write for one batch: rows, columns, and what is compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lamina.app.ports import PythonQuery, SeedRows, SqlQuery, WriteRequest
+from lamina.graph.kinds import IncrementalByTimeRange, Seed
+from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.sql.names import quote
+from lamina.timeline.interval import EMPTY, Intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.app.ports import Base
+    from lamina.app.records import Attempt, Fact
+    from lamina.app.rendering import Relations
+    from lamina.graph.dag import Graph
+    from lamina.graph.model import Column, Model
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.timeline.interval import Instant, Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTarget:
+    """The version to write: its model, where it lives, and what it is made from."""
+
+    graph: Graph
+    model: Model
+    version: VersionId
+    physical: PhysicalName
+    physical_of: Mapping[NodeName, PhysicalName]
+    execution: Instant
+    run_id: str
+    mark: int
+    recorded: tuple[Fact, ...]
+    """Definition and version facts, committed with the first intent."""
+    recorded_time: Intervals = EMPTY
+    """Time whose rows were computed before: what comes out is compared with them."""
+    is_asked: bool = False
+    """Whether a person asked for recorded rows to be computed again, here or further up."""
+    seed_text: str | None = None
+
+
+def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, relations: Relations) -> WriteRequest:
+    """One batch of the target, to be written aside."""
+    model = target.model
+    kind = model.kind
+    return WriteRequest(
+        node=model.name,
+        location=model.location,
+        attempt=attempt.number,
+        physical=attempt.physical,
+        folder=attempt.folder,
+        rows=_rows(target, attempt, relations),
+        columns=model.columns if model.columns_are_declared else None,
+        comments=comments_of(model),
+        partitioned_by=model.partitioned_by,
+        interval=attempt.interval,
+        time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
+        base=base,
+        recorded=within(attempt.interval, target.recorded_time),
+        grain=model.grain,
+        settings=model.session_properties,
+        properties=model.physical_properties,
+        storage_format=model.storage_format,
+    )
+
+
+def _rows(target: WriteTarget, attempt: Attempt, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:
+    model, execution = target.model, target.execution
+    match model.body:
+        case SqlBody() as body:
+            return SqlQuery(
+                sql=relations.query(model, attempt.interval, execution),
+                pre_statements=relations.statements(model, body.pre_statements, attempt.interval, execution),
+                post_statements=relations.statements(model, body.post_statements, attempt.interval, execution),
+            )
+        case PythonBody() as body:
+            return PythonQuery(
+                body=body,
+                tables={
+                    written: relations.relation(node, attempt.interval, execution)
+                    for written, node in _names_for_python(model).items()
+                },
+                start=attempt.interval.start if attempt.interval else None,
+                end=attempt.interval.end if attempt.interval else None,
+                execution_time=execution,
+                variables=body.variables,
+            )
+        case SeedBody() as body:
+            return seed_rows(model, body, target.seed_text or "")
+
+
+def within(interval: Interval | None, recorded: Intervals) -> Intervals:
+    """The recorded part of an interval."""
+    return EMPTY if interval is None else recorded.intersect(Intervals.of([interval]))
+
+
+def seed_rows(model: Model, body: SeedBody, text: str) -> SeedRows:
+    """The seed's content with its reading settings."""
+    if not isinstance(model.kind, Seed):
+        raise TypeError(model.kind)
+    return SeedRows(text=text, settings=model.kind.csv_settings, file=body.path)
+
+
+def comments_of(model: Model) -> dict[str, str]:
+    """Comments by column."""
+    return {column.name: column.comment for column in model.columns or () if column.comment}
+
+
+def with_comments(columns: tuple[Column, ...], comments: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns with these comments and no others."""
+    lowered = {name.lower(): comment for name, comment in comments.items()}
+    return tuple(replace(column, comment=lowered.get(column.name.lower())) for column in columns)
+
+
+def with_declared(model: Model, sql: str) -> str:
+    """A view's query cast to the declared columns, where there are any."""
+    if not model.columns_are_declared or not model.columns:
+        return sql
+    columns = ", ".join(
+        f"CAST({quote(column.name)} AS {column.type}) AS {quote(column.name)}" if column.type else quote(column.name)
+        for column in model.columns
+    )
+    return f"SELECT {columns} FROM (\n{sql}\n)"
+
+
+def _names_for_python(model: Model) -> dict[str, NodeName]:
+    """Every spelling a Python model may use for the nodes it reads."""
+    names: dict[str, NodeName] = {**{str(read): read for read in model.reads}, **model.references}
+    return names
