@@ -69,6 +69,7 @@ MISTAKES = {
     "seed-done-at-intent": ("trap", "history counts as done before the seeded table is published", "seed", ()),
     "revive-forgets": ("trap", "a pointer moves to a condemned version, its folders stay condemned", "env-janitor", ()),
     "env-name-reused": ("trap", "an environment is made again while who dropped it may only be asleep", "env-drop", ()),
+    "same-without-lease": ("trap", "a batch that came out the same is recorded without looking at the lease", "pq-same", ()),
     "grace-too-short": ("trap", "the grace time is shorter than the longest query", "pq-janitor-reader", ()),
     "sleeper": ("limit", "no mistake: a process sleeps longer than the settle time", "pq-janitor", ()),
 }
@@ -437,11 +438,28 @@ class Model:
                 n.tab = mset(n.tab, a.ver, (t[0], t[1], mset(t[2], f, ("s%d" % a.id, t[0], self.apply(t[1], a)))))
         n.goto(i, nxt)
         out = [("writes %s aside, audits it" % f, n)]
+        before = {r[2] for rr in rows.values() for r in rr if r[0] == a.unit} if s.get("same") else ()
+        if len(before) == 1:                            # it may also come out with the rows that are shown already
+            m = n.copy()
+            m.goto(i, "same", loc[:2] + (min(before),) + loc[3:])
+            out.append(("writes %s aside, nothing is new" % f, m))
         if s.get("audit"):
             m = n.copy()
             m.goto(i, "audit")
             out.append(("writes %s aside, a blocking audit FAILS" % f, m))
         return out
+
+    def pc_same(self, w, i):
+        """What was computed is what is shown: done, by the attempt whose rows stay, and nothing is published."""
+        loc = w.procs[i][2]
+        a = w.att[loc[1] - 1]
+        if not self.current(w, self.specs[i]["ver"], loc[0]) and "same-without-lease" not in self.F:
+            return self.lose(w, i, "unchanged")
+        n = w.copy()
+        n.put(a.but(status=DONE))
+        n.done = mset(n.done, (a.ver, a.unit), loc[2])
+        n.goto(i, "release", loc[:2] + ("",) + loc[3:])
+        return self.unsure([("records %d as done, unchanged" % a.id, n)], i)
 
     def pc_audit(self, w, i):
         loc = w.procs[i][2]
@@ -1260,6 +1278,7 @@ SCENARIOS = {
     "pq-shared": dict(procs=[W("W1", "A", ["p1"], audit=1), W("W2", "B", ["p1"]), R], crashes=1),
     "pq-wide": dict(unsure=1, procs=[W("W1", "A", ["p0", "p1"]), W("W2", "B", ["p1", "p2"])]),
     "pq-restate": dict(procs=[W("W1", "U0b", ["p0"], "restate", audit=1), W("W2", "U0b", ["p1"], "restate"), R], crashes=1),
+    "pq-same": dict(procs=[W("W1", "U0b", ["p0"], "restate", same=1), W("W2", "U0b", ["p1"], "restate"), R], crashes=1),
     "pq-vanish": dict(unsure=1, procs=[W("W1", "U0b", [], "restate"), W("W2", "A", ["p1"])]),
     "pq-append": dict(fold=1, unsure=1, procs=append("T", "T")),
     "pq-merge": dict(fold=1, unsure=1, procs=append("T", "T2", mode="merge")),
