@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,10 @@ def surroundings(**variables: str | None) -> dict[str, str]:
     return {name: value for name, value in changed.items() if value is not None}
 
 
-def lamina(*words: str, cwd: Path, **variables: str | None) -> subprocess.CompletedProcess[str]:
-    """Runs `lamina` with these words in a folder and waits for it."""
+def lamina(
+    *words: str, cwd: Path, limit: Callable[[], None] | None = None, **variables: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Runs `lamina` with these words in a folder and waits for it; `limit` takes something away from the process."""
     return subprocess.run(
         [sys.executable, "-m", "lamina", *words],
         cwd=cwd,
@@ -41,6 +44,7 @@ def lamina(*words: str, cwd: Path, **variables: str | None) -> subprocess.Comple
         text=True,
         encoding="utf-8",
         timeout=PATIENCE,
+        preexec_fn=limit,
     )
 
 
@@ -50,8 +54,22 @@ class Project:
 
     folder: Path
 
-    def lamina(self, *words: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
-        return lamina(*words, cwd=self.folder, **variables)
+    def lamina(
+        self, *words: str, limit: Callable[[], None] | None = None, **variables: str | None
+    ) -> subprocess.CompletedProcess[str]:
+        return lamina(*words, cwd=self.folder, limit=limit, **variables)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A command that is not waited for."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "lamina", *words],
+            cwd=self.folder,
+            env=surroundings(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
 
     def document(self, *words: str, code: int = 0) -> dict[str, Any]:
         """The document a command prints; its exit code must be as expected."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
+import os
+import resource
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE, Project, lamina, surroundings
+from tests.e2e.conftest import PATIENCE, Project, lamina
 
 FINE = "MODEL (name shop.fine, kind FULL);\nSELECT 1 AS id\n"
 
@@ -138,6 +139,120 @@ def test_a_missing_java_is_one_sentence_with_the_fix(project: Project, variables
     assert "Traceback" not in answer.stderr
 
 
+def test_a_java_that_is_too_old_is_one_sentence_with_the_fix_and_planning_needs_none(project: Project):
+    java = project.folder / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+    project.write(models__a_sql=FINE)
+
+    planned = project.lamina("plan", JAVA_HOME=str(project.folder / "old"))
+    built = project.lamina("build", JAVA_HOME=str(project.folder / "old"))
+
+    assert planned.returncode == 0
+    assert built.returncode == 1
+    assert "is Java 11, and Spark needs Java 17 or newer" in built.stderr
+    assert "hint:" in built.stderr
+
+
+def test_a_project_that_reaches_spark_over_connect_needs_no_java(project: Project):
+    project.write(lamina_yaml="name: shop\nspark: {remote: 'sc://127.0.0.1:9'}\n", models__a_sql=FINE)
+
+    answer = project.lamina("doctor", JAVA_HOME="/nowhere")
+
+    assert answer.returncode == 1
+    assert "JAVA_HOME" not in answer.stdout
+    assert "no Spark Connect server answers at `sc://127.0.0.1:9`" in answer.stdout
+
+
+def test_a_cluster_that_does_not_answer_is_told_at_once(project: Project):
+    project.write(lamina_yaml="name: shop\nspark: {master: 'spark://127.0.0.1:9'}\n", models__a_sql=FINE)
+
+    answer = project.lamina("build")
+
+    assert answer.returncode == 1
+    assert "LAM-SPARK-004" in answer.stderr
+    assert "`spark://127.0.0.1:9`" in answer.stderr
+
+
+def obey_file_modes() -> None:
+    """Takes from root what lets it write where nobody may."""
+    if os.geteuid() == 0:
+        capability_drop, override, read_search = 24, 1, 2
+        for capability in (override, read_search):
+            ctypes.CDLL(None).prctl(capability_drop, capability, 0, 0, 0)
+
+
+def test_a_read_only_project_can_be_planned_and_not_built(project: Project):
+    project.write(models__a_sql=FINE)
+    project.folder.chmod(0o555)
+
+    planned = project.lamina("plan", limit=obey_file_modes)
+    built = project.lamina("build", limit=obey_file_modes)
+    asked = project.lamina("query", "SELECT 1", limit=obey_file_modes)
+
+    assert planned.returncode == 0
+    for answer in (built, asked):
+        assert answer.returncode == 1
+        assert "LAM-SPARK-007" in answer.stderr
+        assert f"`{project.folder / '.lamina'}` cannot be written" in answer.stderr
+    assert not (project.folder / ".lamina").exists()
+
+
+@pytest.mark.parametrize("is_configured", [False, True])
+def test_an_unwritable_warehouse_is_named_before_spark_starts(project: Project, is_configured: bool):
+    project.write(models__a_sql=FINE)
+    warehouse = project.folder / ".lamina" / "warehouse"
+    if is_configured:
+        warehouse = project.folder / "elsewhere"
+        project.write(lamina_yaml=f"name: shop\nspark: {{config: {{spark.sql.warehouse.dir: '{warehouse}'}}}}\n")
+    warehouse.mkdir(parents=True)
+    warehouse.chmod(0o555)
+
+    answer = project.lamina("build", limit=obey_file_modes)
+
+    assert answer.returncode == 1
+    assert "LAM-SPARK-007" in answer.stderr
+    assert f"`{warehouse}` cannot be written" in answer.stderr
+    assert "starting Spark" not in answer.stderr
+
+
+def take_small_files_only() -> None:
+    """A disk that has room for Spark's catalog, and not for a large table."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, 4_000_000))
+
+
+def test_a_disk_without_room_fails_the_model_that_needs_it_and_nothing_else(project: Project):
+    rows = "SELECT id, sha2(CAST(id AS STRING), 256) AS text FROM RANGE(400000)\n"
+    project.write(models__a_sql=FINE, models__big_sql=f"MODEL (name shop.big, kind FULL);\n{rows}")
+
+    full = project.lamina("build", limit=take_small_files_only)
+    again = project.document("build")
+
+    assert full.returncode == 1
+    assert "LAM-SPARK-007" in full.stderr
+    assert "file too large" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert {node["name"]: node["rows"] for node in again["nodes"]} == {"shop.big": 400_000, "shop.fine": None}
+
+
+def test_two_builds_at_once_both_end_well(project: Project):
+    project.write(models__a_sql=FINE)
+    first = project.start("build")
+    told = first.stderr.readline()
+    while "starting Spark" not in told:
+        told = first.stderr.readline()
+        assert told, "the first build ended"
+    second = project.start("build")
+    one, two = first.communicate(timeout=PATIENCE), second.communicate(timeout=PATIENCE)
+
+    assert (first.returncode, second.returncode) == (0, 0), one[1] + two[1]
+    assert f"waiting for the embedded catalog: `lamina build` (process {first.pid}" in two[1]
+    assert "succeeded: 1 built" in one[0]
+    assert "Nothing to do" in two[0] + two[1]
+    assert "failed" not in two[1]
+
+
 def test_a_folder_that_cannot_be_written_is_named(project: Project):
     project.write(models__a_sql=FINE)
     (project.folder / ".lamina").write_text("in the way", encoding="utf-8")
@@ -156,14 +271,7 @@ def test_a_second_command_waits_for_the_catalog_names_its_holder_and_can_be_inte
     home.mkdir()
     with (home / "spark.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = subprocess.Popen(
-            [sys.executable, "-m", "lamina", "build"],
-            cwd=project.folder,
-            env=surroundings(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        second = project.start("build")
         seen = []
         for line in second.stderr:
             seen.append(line)
