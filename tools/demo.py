@@ -21,8 +21,8 @@ NOW = ("--execution-time", "2024-01-08")
 
 # The change that the tour makes: one more column.
 CHANGED_FILE = DEMO / "models" / "daily_revenue.sql"
-BEFORE = "SUM(amount) AS revenue"
-AFTER = "SUM(amount) AS revenue,\n  ROUND(AVG(amount), 2) AS average_order"
+BEFORE = "SUM(amount) AS revenue  -- in dollars"
+AFTER = "SUM(amount) AS revenue,  -- in dollars\n  ROUND(AVG(amount), 2) AS average_order"
 
 PRODUCTION = "SELECT * FROM shop.daily_revenue ORDER BY order_date"
 

@@ -17,7 +17,7 @@ YamlPath: TypeAlias = "tuple[str | int, ...]"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _DEEPEST = 50
 # Aliases of aliases can make a few lines as large as the memory.
-_MOST_VALUES = 1_000_000
+_MOST_VALUES = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
