@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -14,6 +15,13 @@ from lamina.cli.main import cli
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 _FILE = re.compile(r"```(?:python|sql|yaml)\n(?:#|--) (\S+)\n(.*?)```", re.DOTALL)
 _COMMAND = re.compile(r"```console\n\$ lamina (.*?)\n(.*?)```", re.DOTALL)
+_CALLS = [
+    (guide.stem, line)
+    for guide in sorted(GUIDES.glob("*.md"))
+    for block in re.findall(r"```sh\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("lamina ")
+]
 
 
 @pytest.mark.parametrize("guide", sorted(GUIDES.glob("*.md")), ids=lambda guide: guide.stem)
@@ -29,3 +37,17 @@ def test_the_project_of_a_guide_answers_what_the_guide_shows(guide: Path, tmp_pa
         assert answer.exit_code == 0, answer.output
         for line in shown.splitlines():
             assert line in answer.stdout
+
+
+@pytest.mark.parametrize(("guide", "line"), _CALLS)
+def test_a_command_that_a_guide_only_names_can_be_called(guide: str, line: str) -> None:
+    _, name, *words = shlex.split(line)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None, f"`{guide}` names the command `{name}`"
+    command.make_context(name, words, parent=click.Context(cli))
+
+
+@pytest.mark.parametrize("guide", sorted(GUIDES.glob("*.md")), ids=lambda guide: guide.stem)
+def test_links_of_a_guide_lead_somewhere(guide: Path) -> None:
+    for path in re.findall(r"\]\(([^)#:]+)\)", guide.read_text(encoding="utf-8")):
+        assert (guide.parent / path).exists(), path

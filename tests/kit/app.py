@@ -119,7 +119,8 @@ class Process:
 
     def live(self) -> None:
         if self.is_dead:
-            raise Killed
+            # The thread that renews leases has nobody above it who could catch what ends it.
+            raise SystemExit if threading.current_thread().name == "lamina-leases" else Killed
 
     def die(self) -> None:
         """What `kill -9` does."""

@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lamina.app.ports import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lamina.identity.naming import LogicalName, PhysicalName
 
 Row = tuple[str, str]
-COLUMNS = (Column(name="ds", type="string"), Column(name="x", type="string"))
+COLUMNS = (Column(name="ds", type="timestamp"), Column(name="x", type="string"))
 
 _NAME = re.compile(r"`([^`]+)`\.`([^`]+)`")
 _GENERATION = re.compile(r"__v_[0-9a-f]{16}(?:_\d+)?__g_\d+$")
@@ -90,6 +90,7 @@ class FakeCatalog:
     def __init__(self, sources: Mapping[str, dict[str, str]] | None = None) -> None:
         self.sources: dict[str, dict[str, str]] = {name: dict(rows) for name, rows in (sources or {}).items()}
         self.folders: dict[str, tuple[Row, ...]] = {}
+        self._spans: dict[str, tuple[Instant, Instant] | None] = {}
         self.tables: dict[str, dict[PartitionKey, str]] = {}
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
@@ -104,6 +105,13 @@ class FakeCatalog:
         other.tables = {name: dict(partitions) for name, partitions in self.tables.items()}
         other.versions, other.environments = dict(self.versions), dict(self.environments)
         return other
+
+    def span_of(self, folder: str) -> tuple[Instant, Instant] | None:
+        """The first and the last time of a folder's rows; folders are written once."""
+        if folder not in self._spans:
+            times = [_time_of(unit) for unit, _ in self.folders[folder] if unit != "all"]
+            self._spans[folder] = (min(times), max(times)) if times else None
+        return self._spans[folder]
 
     # --- what readers see ---
     def rows(self, logical: str) -> tuple[Row, ...]:
@@ -251,7 +259,7 @@ class FakeEngine:
         partitions: dict[PartitionKey, list[Row]] = {} if request.partitioned_by else {(): []}
         for row in rows:
             partitions.setdefault(_key(row, request), []).append(row)
-        touched = {key for key, old in before.items() if any(_is_inside(row, request.interval) for row in old)}
+        touched = {key for key in before if self._holds_some_of(request, key)}
         for key in touched | (partitions.keys() & before.keys()):
             self._check_shown(request, key)
             kept = [row for row in before[key] if not _is_inside(row, request.interval)]
@@ -268,12 +276,14 @@ class FakeEngine:
             shape=_shape(request),
             folders=folders,
             removed=tuple(sorted(touched - partitions.keys())),
-            changed=_changed(request, rows, [row for old in before.values() for row in old]),
+            changed=_changed(request, rows, [row for key in touched for row in before[key]]),
             content=repr(sorted(rows)) if request.interval is None else None,
         )
 
     def _rows_of(self, request: WriteRequest) -> Iterable[Row]:
         match request.rows:
+            case SqlQuery(sql=sql) if sql.endswith("WHERE false"):
+                return []
             case SqlQuery(sql=sql):
                 return self.compute(request.node, request.interval, sql)
             case PythonQuery(tables=tables):
@@ -286,6 +296,16 @@ class FakeEngine:
             return {}
         with self.catalog.lock:
             return {key: self.catalog.folders[folder] for key, folder in request.base.manifest.items()}
+
+    def _holds_some_of(self, request: WriteRequest, key: PartitionKey) -> bool:
+        """Whether a partition of the base has rows inside the interval; most are told by their first and last row."""
+        assert request.base is not None
+        folder = request.base.manifest[key]
+        rows, span = self.catalog.folders[folder], self.catalog.span_of(folder)
+        if request.interval is None or not rows:
+            return bool(rows)
+        is_apart = span is not None and (span[1] < request.interval.start or request.interval.end <= span[0])
+        return not is_apart and any(_is_inside(row, request.interval) for row in rows)
 
     def _check_shown(self, request: WriteRequest, key: PartitionKey) -> None:
         """Rows that are kept come from the base's table, so it must hold what the manifest says."""
@@ -362,8 +382,12 @@ class FakeEngine:
         self.watch()
 
 
+_time_of = lru_cache(maxsize=100_000)(Instant.parse_iso)
+"""Long histories ask for the times of the same units again and again."""
+
+
 def _is_inside(row: Row, interval: Interval | None) -> bool:
-    return interval is None or interval.contains(Instant.parse_iso(row[0]))
+    return interval is None or interval.contains(_time_of(row[0]))
 
 
 def _changed(request: WriteRequest, rows: Iterable[Row], old: Iterable[Row]) -> Intervals:
@@ -374,14 +398,17 @@ def _changed(request: WriteRequest, rows: Iterable[Row], old: Iterable[Row]) -> 
     after, before = Counter(rows), Counter(old)
     for row in {row for row in after.keys() | before.keys() if after[row] != before[row]}:
         if any(_is_inside(row, part) for part in request.recorded):
-            unit = grain.floor(Instant.parse_iso(row[0]))
+            unit = grain.floor(_time_of(row[0]))
             found.append(Interval(unit, grain.next(unit)))
     return Intervals.of(found).intersect(request.recorded)
 
 
+_PREFIXES = {"month": 7, "day": 10}
+
+
 def _key(row: Row, request: WriteRequest) -> PartitionKey:
-    """One partition per unit of `ds`; `month` stands for a coarser partition expression."""
-    return tuple(row[0][:7] if expression == "month" else row[0] for expression in request.partitioned_by)
+    """One partition per unit of `ds`; `month` and `day` stand for coarser partition expressions."""
+    return tuple(row[0][: _PREFIXES.get(expression)] for expression in request.partitioned_by)
 
 
 def _shape(request: WriteRequest) -> TableShape:

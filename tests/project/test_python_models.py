@@ -36,7 +36,7 @@ def test_a_decorated_function_is_a_model(project):
                     "batch_size": 7,
                     "lookback": 1,
                 },
-                columns={"ds": "DATE", "x": "INT64"},
+                columns={"ds": "TIMESTAMP", "x": "INT64"},
                 start="2024-01-01",
                 cron="@hourly",
                 audits=["not_empty", ("not_null", {"columns": ["x"]})],
@@ -53,7 +53,7 @@ def test_a_decorated_function_is_a_model(project):
     assert model.kind.name == "INCREMENTAL_BY_TIME_RANGE"
     assert (model.kind.batch_size, model.kind.lookback) == (7, 1)
     assert [(column.name, column.type, column.comment) for column in model.columns] == [
-        ("ds", "date", None),
+        ("ds", "timestamp", None),
         ("x", "bigint", "why"),
     ]
     assert [(audit.name, dict(audit.arguments)) for audit in model.audits] == [

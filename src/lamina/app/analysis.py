@@ -11,6 +11,7 @@ from lamina.app.rendering import Relations
 from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.graph.time_columns import why_inexact
 from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
 
 if TYPE_CHECKING:
@@ -137,4 +138,7 @@ def _time_column_problem(model: Model, columns: tuple[Column, ...]) -> LaminaErr
             location=model.location,
             node=model.name,
         )
+    problem = why_inexact(model.kind.time_column, found.type, model.grain) if found.type else None
+    if problem is not None:
+        return BadModelResult(problem[0], hint=problem[1], location=model.location, node=model.name)
     return None

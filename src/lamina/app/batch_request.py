@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.ports import PythonQuery, SeedRows, SqlQuery, WriteRequest
+from lamina.app.rendering import empty_relation
 from lamina.graph.kinds import IncrementalByTimeRange, Seed
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.sql.names import quote
-from lamina.timeline.interval import EMPTY, Intervals
+from lamina.sql.render import wrap_time_filter
+from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
-    from lamina.timeline.interval import Instant, Interval
+    from lamina.timeline.interval import Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,17 @@ def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, rela
         properties=model.physical_properties,
         storage_format=model.storage_format,
     )
+
+
+def without_rows(target: WriteTarget, request: WriteRequest, relations: Relations) -> WriteRequest:
+    """The same table with no rows in it; nothing that its query would do is done."""
+    model = target.model
+    if isinstance(model.body, SqlBody):
+        unit = Interval(target.execution, model.grain.next(target.execution))
+        sql = wrap_time_filter(relations.query(model, unit, target.execution), "false")
+    else:
+        sql = f"SELECT * FROM {empty_relation(model.columns or ())}"
+    return replace(request, rows=SqlQuery(sql=sql), time_column=None)
 
 
 def _rows(target: WriteTarget, attempt: Attempt, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:

@@ -98,7 +98,8 @@ class Executor:
 
     def _is_silent(self, name: NodeName, result: NodeResult) -> bool:
         """Whether the plan did not promise anything for the node, and nothing came of it."""
-        return result.is_same and not self._progress[name].step.batches
+        step = self._progress[name].step
+        return not step.batches and (result.is_same or (step.makes_table and result.status == "succeeded"))
 
     def _run_all(self) -> None:
         running: dict[Future[BatchOutcome | None], tuple[_Progress, Batch | None]] = {}
@@ -186,6 +187,10 @@ class Executor:
         model = self._plan.models[step.node]
         if not has_intervals(model.kind):
             self._open_whole(progress)
+            return None
+        if step.makes_table:
+            progress.writer = VersionWriter(self._ports, self._target_of(step))
+            self._begin(progress, (Batch(index=0, interval=None, is_empty=True),))
             return None
         reached = reached_now(self._ports.store, self._plan, step.node) if follows(model) else NOTHING_REACHED
         following = reached.intervals.intersect(step.may_follow)

@@ -94,7 +94,7 @@ class Report:
 
 def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
     error = result.error.to_dict() if result and result.error else None
-    is_reached = result is not None and result.follows and step.action == "skip"
+    is_reached = result is not None and result.follows and step.action in {"skip", "wait"}
     is_over = result is not None and result.status in {"succeeded", "skipped"}
     intervals = result.intervals if result is not None and is_over else step.intervals
     return {

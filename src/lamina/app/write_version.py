@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lamina.app.batch_request import comments_of, with_comments, with_declared, within, write_request
+from lamina.app.batch_request import comments_of, with_comments, with_declared, within, without_rows, write_request
 from lamina.app.ports import (
     AnalysisRequest,
     Base,
@@ -54,7 +54,7 @@ from lamina.errors import (
 )
 from lamina.graph.kinds import View
 from lamina.identity.naming import batch_folder, generation_name
-from lamina.planning.draft import ALL_TIME
+from lamina.planning.draft import ALL_TIME, before_end
 from lamina.planning.inputs import Read
 from lamina.planning.readiness import stored_parents
 from lamina.timeline.interval import EMPTY, Intervals
@@ -174,7 +174,10 @@ class VersionWriter:
             if isinstance(target.model.kind, View):
                 outcome = self._publish_view(attempt, relations, begun)
             else:
-                written = ports.engine.write(write_request(target, attempt, base, relations))
+                request = write_request(target, attempt, base, relations)
+                if batch.is_empty:
+                    request = without_rows(target, request, relations)
+                written = ports.engine.write(request)
                 ports.reach("write.written")
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun)
@@ -393,11 +396,15 @@ class VersionWriter:
         return written.changed.is_empty and recorded.covers(attempt.interval)
 
     def _rewritten(self, attempt: Attempt, base: Base | None, written: Written) -> Intervals:
-        """Recorded time that came out different. A whole table counts only where somebody asked for it: it changes
-        whenever something above it grows, and nobody wants all of its readers' history computed again each time.
+        """Time that came out different from what its readers may have read.
+
+        A whole table counts only where somebody asked for it: it changes whenever something above it grows, and nobody
+        wants all of its readers' history computed again each time.
         """
         if attempt.interval is not None:
-            return written.changed
+            recorded = self._target.recorded_time
+            filled = Intervals.of([attempt.interval]).minus(recorded) if written.rows else EMPTY
+            return written.changed.union(before_end(filled, recorded))
         return ALL_TIME if self._is_asked and base is not None else EMPTY
 
     def _end_unchanged(self, attempt: Attempt, written: Written, begun: float) -> None:

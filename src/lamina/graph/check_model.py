@@ -20,6 +20,7 @@ from lamina.graph.kinds import (
     Seed,
     View,
 )
+from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
 from lamina.sql.render import strftime_to_spark
 from lamina.sql.types import columns_in
 from lamina.sql.values import KindValue
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from lamina.errors import Location
     from lamina.graph.model import Column, Model
     from lamina.graph.properties import Block
+    from lamina.timeline.grain import Grain
 
 _TIME_TYPES = ("date", "timestamp", "timestamp_ntz", "string")
-_INTEGER_TYPES = ("tinyint", "smallint", "int", "bigint")
 
 
 def check_model(model: Model, block: Block, columns: Sequence[Column] | None) -> Iterator[LaminaError]:
@@ -46,7 +47,7 @@ def check_model(model: Model, block: Block, columns: Sequence[Column] | None) ->
         yield from _check_duplicates(model, columns)
         yield from _check_columns(model, block, columns)
     if isinstance(model.kind, IncrementalByTimeRange):
-        yield from _check_time_column(model.kind, _inside_kind(block, "time_column"), columns)
+        yield from _check_time_column(model.kind, model.grain, _inside_kind(block, "time_column"), columns)
 
 
 def check_known_columns(model: Model, columns: Sequence[Column]) -> Iterator[LaminaError]:
@@ -171,7 +172,7 @@ def _wanted_columns(model: Model, block: Block) -> Iterator[tuple[str, Location,
 
 
 def _check_time_column(
-    kind: IncrementalByTimeRange, location: Location, columns: Sequence[Column] | None
+    kind: IncrementalByTimeRange, grain: Grain, location: Location, columns: Sequence[Column] | None
 ) -> Iterator[LaminaError]:
     column = kind.time_column
     if column.format is not None:
@@ -179,21 +180,24 @@ def _check_time_column(
             strftime_to_spark(column.format)
         except LaminaError as error:
             yield DefinitionError(error.message, hint=error.hint, location=location)
+            return
     found = next((each for each in columns or () if each.name.lower() == column.name.lower()), None)
     if found is None or found.type is None:
         return
-    if found.type in _INTEGER_TYPES and column.format is None:
+    if found.type in INTEGER_TYPES and column.format is None:
         yield DefinitionError(
             f"time column `{column.name}` is a number and needs a format",
             hint=f"write `time_column ({column.name}, '%Y%m%d')`",
             location=location,
         )
-    elif not found.type.startswith((*_TIME_TYPES, *_INTEGER_TYPES, "varchar", "char")):
+    elif not found.type.startswith((*_TIME_TYPES, *INTEGER_TYPES, "varchar", "char")):
         yield DefinitionError(
             f"time column `{column.name}` has the type `{found.type}`, which is no time",
             hint="cast it to DATE or TIMESTAMP in the query",
             location=location,
         )
+    elif (problem := why_inexact(column, found.type, grain)) is not None:
+        yield DefinitionError(problem[0], hint=problem[1], location=location)
 
 
 def _missing(key: str, name: str, names: Sequence[str], location: Location) -> DefinitionError:

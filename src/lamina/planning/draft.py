@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 ALL_TIME = Intervals.of([Interval(FIRST_INSTANT, LAST_INSTANT)])
 
 
+def before_end(time: Intervals, recorded: Intervals) -> Intervals:
+    """The part of some time that lies before the end of what was recorded.
+
+    Readers may have read over a gap there, so filling it changes what they would read; what is added behind the end
+    nobody can have read.
+    """
+    span = recorded.span()
+    return EMPTY if span is None else time.intersect(Intervals.of([Interval(FIRST_INSTANT, span.end)]))
+
+
 @dataclass(slots=True, kw_only=True)
 class Work:
     """What a node needs.
@@ -60,10 +70,10 @@ class Work:
 
     @property
     def recomputed(self) -> Intervals:
-        """Recorded time that may come out with other rows."""
+        """Time that readers may have read before and that may come out with other rows."""
         if self.is_whole:
             return ALL_TIME if self.is_asked else EMPTY
-        return self.readiness.ready.intersect(self.recorded).union(self.may_follow)
+        return before_end(self.readiness.ready, self.recorded).union(self.may_follow)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +92,13 @@ class Draft:
     blocked_by: dict[NodeName, tuple[NodeName, ...]] = field(default_factory=dict)
     unready: dict[NodeName, str] = field(default_factory=dict)
     """Nodes that will have no table after this plan, and why; nothing that reads them can be built."""
+    without_rows: dict[NodeName, str] = field(default_factory=dict)
+    """Nodes whose table is made without rows, and why: nothing can be processed yet, but readers and runs need it."""
+
+    @property
+    def requested(self) -> frozenset[NodeName]:
+        """Nodes that somebody asked to compute again."""
+        return self.chosen if self.inputs.flags.force else self.restated
 
     @property
     def respects_cron(self) -> bool:

@@ -35,7 +35,8 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     asked = asked_range(
         model, start, inputs.flags, inputs.now, respects_cron=draft.respects_cron, limit=_baseline_reach(draft, name)
     )
-    begin = asked.start if asked else start
+    recorded = covered.union(facts.reopened) if facts else EMPTY
+    begin = _beginning(start, asked, recorded)
     if draft.is_shared(name):
         draft.available[name] = (begin, covered)
         return Work()
@@ -44,19 +45,19 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         draft.available[name] = (begin, covered.minus(reached.intervals))
         return Work()
     missing = missing_intervals(model, asked, covered)
-    requested, request = _requested(draft, model, asked, covered)
+    requested, request = _requested(draft, model, asked, recorded)
     restated_at = None
     if request is None and _is_restatement_due(draft, model, facts):
         requested, request, restated_at = _latest_units(model, asked, covered), "restated", inputs.now
-    again = requested.union(reached.intervals)
+    again = requested.union(reached.intervals).union(_left_undone(draft, model, facts))
     readiness = split_by_readiness(inputs.graph, model, missing.union(again), draft.available, inputs.now)
     readiness = hold_back(readiness, inputs.held.get(name, ()))
     fresh = missing.minus(facts.reopened if facts else EMPTY).intersect(readiness.ready)
-    readiness = _looking_back(draft, model, fresh, readiness)
+    readiness = _looking_back(draft, model, fresh, recorded, readiness)
     work = Work(
         readiness=readiness,
         redone=again.intersect(covered),
-        recorded=covered.union(facts.reopened) if facts else EMPTY,
+        recorded=recorded,
         followed=reached.followed,
         is_asked=not requested.is_empty or reached.is_asked,
         restated_at=restated_at,
@@ -69,17 +70,40 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     return work
 
 
-def _looking_back(draft: Draft, model: Model, fresh: Intervals, readiness: Readiness) -> Readiness:
+def _left_undone(draft: Draft, model: Model, facts: VersionFacts | None) -> Intervals:
+    """What an earlier try at the same request opened again and did not come to, wherever it lies."""
+    if facts is None or facts.reopened.is_empty:
+        return EMPTY
+    return facts.reopened if model.name in draft.requested or draft.requested & _above(draft, model) else EMPTY
+
+
+def _above(draft: Draft, model: Model) -> frozenset[NodeName]:
+    return draft.inputs.graph.ancestors([model.name])
+
+
+def _beginning(start: Instant, asked: Interval | None, recorded: Intervals) -> Instant:
+    """Where the model's time begins for its children: where a command begins, or earlier where work was recorded.
+
+    Time that was never asked for counts as covered; a gap in what was recorded does not, whatever a command is about.
+    """
+    span = recorded.span()
+    if asked is None:
+        return start
+    return asked.start if span is None else min(asked.start, span.start)
+
+
+def _looking_back(draft: Draft, model: Model, fresh: Intervals, recorded: Intervals, readiness: Readiness) -> Readiness:
     """Units before each one that is processed for the first time.
 
     Only what is processed now looks back: what waits would have the units before it computed again every time. Units
-    that were recorded before and have to be computed again do not look back either.
+    that were recorded before and have to be computed again do not look back either. And only recorded time is looked
+    back at: what a command with a start leaves out was never computed, and its parents may be left out there too.
     """
     lookback = model.kind.lookback if isinstance(model.kind, IncrementalByTimeRange) else 0
     if not lookback or fresh.is_empty:
         return readiness
     planned = readiness.ready.union(readiness.waiting)
-    before = with_lookback(model, fresh, draft.starts[model.name], lookback).minus(planned)
+    before = with_lookback(model, fresh, draft.starts[model.name], lookback).minus(planned).intersect(recorded)
     can_be_read = split_by_readiness(draft.inputs.graph, model, before, draft.available, draft.inputs.now).ready
     return replace(readiness, ready=readiness.ready.union(can_be_read))
 
@@ -112,16 +136,16 @@ def _baseline_reach(draft: Draft, name: NodeName) -> Instant | None:
 
 
 def _requested(
-    draft: Draft, model: Model, asked: Interval | None, covered: Intervals
+    draft: Draft, model: Model, asked: Interval | None, recorded: Intervals
 ) -> tuple[Intervals, Reason | None]:
-    """Recorded time that somebody asked to compute again, and how."""
+    """Recorded time, counting now or not, that somebody asked to compute again, and how."""
     inputs = draft.inputs
     if not may_be_restated(model.kind):
         return EMPTY, None
     if inputs.flags.force and asked is not None:
-        return Intervals.of([asked]).intersect(covered), "forced"
+        return Intervals.of([asked]).intersect(recorded), "forced"
     if model.name in draft.restated:
-        start, span = draft.starts[model.name], covered.span()
+        start, span = draft.starts[model.name], recorded.span()
         until = max((end for end in (span and span.end, asked and asked.end) if end), default=start)
         return restated_intervals(model, inputs.flags, start, until, inputs.now), "restated"
     return EMPTY, None

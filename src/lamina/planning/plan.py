@@ -137,8 +137,16 @@ def _work_of(draft: Draft, name: NodeName) -> Work:
     if not has_table and not work.is_certain and not is_idle:
         waits = not work.readiness.waiting.is_empty
         why = "no interval can be processed yet" if waits else f"its first interval begins at {draft.starts[name]}"
-        draft.unready[name] = why
+        if name not in draft.before and _has_known_columns(model):
+            draft.without_rows[name] = why
+        else:
+            # What readers have stays until there is something to show instead.
+            draft.unready[name] = why
     return work
+
+
+def _has_known_columns(model: Model) -> bool:
+    return isinstance(model.body, SqlBody) or (model.columns_are_declared and bool(model.columns))
 
 
 def _work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_idle: bool) -> Work:
@@ -205,6 +213,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         recorded=work.recorded,
         is_asked=work.is_asked,
         batches=batches,
+        makes_table=name in draft.without_rows,
         waiting=work.readiness.waiting,
         waiting_for=work.readiness.waiting_for,
         reads=_reads(draft, model, shown.union(work.readiness.waiting)),
@@ -215,7 +224,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         blocked_by=draft.blocked_by[name],
         is_chosen=name in draft.chosen,
         is_shared=draft.is_shared(name),
-        why_unready=draft.unready.get(name),
+        why_unready=draft.unready.get(name) or draft.without_rows.get(name),
     )
 
 
@@ -248,7 +257,7 @@ def _action(draft: Draft, name: NodeName, has_batches: bool) -> Action:
         return "skip"
     if has_batches:
         return "build"
-    if name in draft.unready:
+    if name in draft.unready or name in draft.without_rows:
         return "wait"
     if not work.readiness.waiting.is_empty and not difference.is_version_new:
         return "wait"
@@ -338,7 +347,7 @@ def _pointers_after(draft: Draft, steps: tuple[Step, ...]) -> dict[NodeName, Poi
         if step.action in {"remove", "blocked"} or step.node not in draft.chosen or step.version is None:
             continue
         version = draft.inputs.versions[step.node]
-        is_empty = step.action == "wait" and step.previous_version != step.version
+        is_empty = step.action == "wait" and step.previous_version != step.version and not step.makes_table
         if is_empty:
             continue
         after[step.node] = Pointer(version=version.version, definition_id=version.definition_id, physical=step.physical)

@@ -69,6 +69,8 @@ def _offset_words(offset: Offset) -> str:
 
 def units_reading(grain: Grain, within: Interval, window: InputWindow, stretch: Interval) -> Interval | None:
     """The part of `within`, in whole units of it, whose window meets the stretch."""
+    if _is_never_open(window):
+        return None
     first = grain.floor(within.start)
     total = grain.count(Interval(first, grain.ceil(within.end)))
 
@@ -81,6 +83,14 @@ def units_reading(grain: Grain, within: Interval, window: InputWindow, stretch: 
     if begin >= end:
         return None
     return Interval(max(within.start, unit(begin).start), unit(end - 1).end)
+
+
+def _is_never_open(window: InputWindow) -> bool:
+    """Whether the bounds leave nothing between them, whatever the unit."""
+    lower, upper = window.lower, window.upper
+    if lower is None or upper is None or (lower.base, lower.months) != (upper.base, upper.months):
+        return False
+    return upper.micros <= lower.micros
 
 
 def intervals_reading(model: Model, parent: NodeName, among: Intervals, stretches: Intervals) -> Intervals:

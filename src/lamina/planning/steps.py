@@ -46,6 +46,8 @@ class Batch:
 
     index: int
     interval: Interval | None
+    is_empty: bool = False
+    """Whether only the table is made, without rows, because nothing can be processed yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,8 @@ class Step:
     is_asked: bool = False
     """Whether a person asked for recorded time to be computed again, here or further up."""
     batches: Sequence[Batch] = ()
+    makes_table: bool = False
+    """Whether a table without rows is made, because nothing can be processed yet."""
     waiting: Intervals = EMPTY
     """Missing time that has to wait."""
     waiting_for: tuple[Waiting, ...] = ()
@@ -113,7 +117,7 @@ class Step:
     def has_work(self) -> bool:
         """Whether Spark has, or may turn out to have, something to compute."""
         is_idle = self.action not in {"build", "seed_and_build"}
-        return not self.may_follow.is_empty or (bool(self.batches) and not is_idle)
+        return self.makes_table or not self.may_follow.is_empty or (bool(self.batches) and not is_idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +148,7 @@ class Plan:
     @property
     def has_work(self) -> bool:
         """Whether applying would change anything: tables, pointers or recorded definitions."""
-        return any(step.action not in {"skip", "wait", "blocked"} for step in self.steps)
+        return any(step.makes_table or step.action not in {"skip", "wait", "blocked"} for step in self.steps)
 
     @property
     def is_blocked(self) -> bool:

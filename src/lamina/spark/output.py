@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from lamina.errors import BadModelResult
+from lamina.graph.time_columns import why_inexact
 from lamina.spark.partitions import HIDDEN_PREFIX
 from lamina.spark.types import has_void, is_integer, stored_type
 from lamina.sql.names import quote
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lamina.graph.kinds import TimeColumn
     from lamina.graph.model import Column
     from lamina.sql.render import TimeKind
+    from lamina.timeline.grain import Grain
     from lamina.timeline.interval import Instant, Interval
 
 _RESERVED = re.compile(rf"_lamina_|{HIDDEN_PREFIX}\d", re.IGNORECASE)
@@ -41,8 +43,11 @@ def shape_output(frame: DataFrame, declared: Sequence[Column] | None) -> DataFra
     return frame
 
 
-def find_time_column(columns: Sequence[Column], declared: TimeColumn) -> Column:
-    """The output's time column; `BadModelResult` when there is none or its type says nothing about time."""
+def find_time_column(columns: Sequence[Column], declared: TimeColumn, grain: Grain | None = None) -> Column:
+    """The output's time column; `BadModelResult` when there is none or its type says nothing about time.
+
+    With a grain also when its type or format cannot tell units of that grain apart.
+    """
     wanted = declared.name.casefold()
     found = next((column for column in columns if column.name.casefold() == wanted), None)
     if found is None:
@@ -56,6 +61,9 @@ def find_time_column(columns: Sequence[Column], declared: TimeColumn) -> Column:
             f"the time column `{found.name}` has type `{found.type}`, which cannot hold a time",
             hint="cast it to `date`, `timestamp`, or to text or an integer with a `format` in `time_column`",
         )
+    problem = why_inexact(declared, found.type or "", grain) if grain else None
+    if problem is not None:
+        raise BadModelResult(problem[0], hint=problem[1])
     return found
 
 

@@ -12,7 +12,8 @@ from lamina.app.requests import PlanRequest
 from lamina.errors import UnknownEnvironment, UsageError
 from lamina.graph.kinds import Embedded, Seed, View
 from lamina.graph.model import SeedBody
-from tests.kit.app import Place, january, orders, reading, shop, statuses
+from lamina.timeline.grain import Grain
+from tests.kit.app import LEASE_TIME, Killed, Place, january, orders, reading, shop, statuses
 from tests.kit.models import daily, instant, model, ranges
 
 
@@ -387,6 +388,35 @@ def test_a_start_in_the_future_builds_nothing_and_says_so():
     report = place.build("2024-01-04")
     assert report.exit_code == 0
     assert [step.action for step in report.plan.steps] == ["wait"]
+    assert place.rows("shop.orders") == ()
+    assert place.build("2024-01-04").status == "nothing_to_do"
+
+
+def test_a_model_whose_first_unit_is_not_over_is_built_by_the_run_after_it():
+    monthly = reading("shop.monthly", "shop.orders", kind=daily(), partitioned_by=("ds",), cron="@monthly")
+    place = Place(
+        orders(),
+        replace(monthly, grain=Grain.MONTH),
+        reading("shop.totals", "shop.monthly"),
+        sources={"raw.orders": january(31)},
+    )
+    place.build("2024-01-10")
+    assert (place.rows("shop.monthly"), place.covered("shop.monthly")) == ((), ranges())
+    assert statuses(place.run("2024-01-11")) == {"shop.orders": "succeeded"}
+    report = place.run("2024-02-01")
+    assert set(statuses(report)) == {"shop.orders", "shop.monthly", "shop.totals"}
+    assert place.covered("shop.monthly") == ranges(("2024-01-01", "2024-02-01"))
+    assert len(place.rows("shop.monthly")) == 31
+
+
+@pytest.mark.parametrize("point", ["write.intent", "write.written", "write.decided", "write.published"])
+def test_a_table_without_rows_that_was_killed_is_made_by_the_next_command(point: str):
+    place = Place(orders(start="2030-01-01"), sources={"raw.orders": {}})
+    with pytest.raises(Killed):
+        place.dying(point).build("2024-01-04")
+    place.clock.advance(LEASE_TIME)
+    place.build("2024-01-04")
+    assert place.rows("shop.orders") == ()
 
 
 def test_history_knows_runs_batches_and_rows():

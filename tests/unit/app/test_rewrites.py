@@ -116,7 +116,7 @@ def test_an_old_gap_looks_back_from_there_and_leaves_recent_days_alone():
     place.build("2024-01-12", start="2024-01-08")
     process = place.process()
     process.build("2024-01-12")
-    assert written(process) == [("shop.orders", "2024-01-02", "2024-01-06")]
+    assert written(process) == [("shop.orders", "2024-01-02", "2024-01-08")]
 
 
 # --- restatement ------------------------------------------------------------------------------------------------------
@@ -330,6 +330,29 @@ def test_what_prod_rewrites_is_followed_by_a_model_that_only_dev_has():
     process.build("2024-01-10", "dev")
     assert written(process) == [("shop.extra", "2024-01-04", "2024-01-05")]
     assert dict(place.rows("shop.extra", "dev"))["2024-01-04"] == "extra:x<daily:x<orders:x<late>>>"
+
+
+def test_a_limited_restatement_that_was_killed_is_finished_by_giving_it_again():
+    place = chain(days_back(2))
+    place.catalog.sources["raw.orders"]["2024-01-03"] = "late"
+    limited = {"restate": ("shop.orders",), "start": "2024-01-03", "end": "2024-01-03"}
+    with pytest.raises(Killed):
+        place.dying("follow.recorded").build("2024-01-10", **limited)
+    place.clock.advance(LEASE_TIME)
+    place.build("2024-01-10", **limited)
+    assert place.build("2024-01-10").status == "nothing_to_do"
+
+
+def test_limited_history_that_is_filled_later_reaches_what_was_computed_without_it():
+    place = Place(orders(), below("shop.daily", "shop.orders", days_back(2)), sources={"raw.orders": january(31)})
+    place.build("2024-01-10", start="2024-01-07")
+    process = place.process()
+    process.build("2024-01-10")
+    assert written(process) == [
+        ("shop.orders", "2024-01-01", "2024-01-07"),
+        ("shop.daily", "2024-01-01", "2024-01-09"),
+    ]
+    assert place.build("2024-01-10").status == "nothing_to_do"
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------

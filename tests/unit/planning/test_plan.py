@@ -163,16 +163,27 @@ def test_waiting_can_be_switched_off():
     assert steps(plan)["shop.hourly"].intervals == ranges(("2024-01-01", "2024-01-03T05:00:00Z"))
 
 
-def test_a_start_in_the_future_waits_and_so_do_its_readers():
+def test_a_start_in_the_future_waits_and_has_a_table_for_its_readers():
     world = World(
         model("shop.later", ["raw.x"], kind=daily(), start="2030-01-01"), model("shop.totals", ["shop.later"])
     )
     plan = make_plan(world.inputs("2024-01-05"))
     found = steps(plan)
-    assert (found["shop.later"].action, found["shop.totals"].action) == ("wait", "wait")
+    assert (found["shop.later"].action, found["shop.totals"].action) == ("wait", "build")
     assert "2030-01-01" in found["shop.later"].explanation
-    assert plan.pointers == {}
-    assert plan.final_status == "active"
+    assert found["shop.later"].makes_table
+    assert set(plan.pointers) == {"shop.later", "shop.totals"}
+    assert plan.final_status == "finalized"
+
+
+def test_a_changed_model_that_cannot_be_processed_yet_stays_as_it_is():
+    world = World(orders())
+    world.carry_out(make_plan(world.inputs("2024-01-05")))
+    world.graph = World(replace(orders(query="SELECT 2"), start="2030-01-01")).graph
+    plan = make_plan(world.inputs("2024-01-05"))
+    step = steps(plan)["shop.orders"]
+    assert (step.action, step.makes_table) == ("wait", False)
+    assert plan.pointers["shop.orders"].version == step.previous_version
 
 
 def test_selecting_a_model_below_a_stale_one_is_blocked_with_its_name():

@@ -133,7 +133,7 @@ def _plan(frame: DataFrame, request: WriteRequest) -> _Batch:
         return _Batch(
             request=request, shape=shape, condition=None, time=None, gone=base_keys, partly=frozenset(), is_open=False
         )
-    time = find_time_column(columns, request.time_column)
+    time = find_time_column(columns, request.time_column, request.grain)
     condition = in_interval(time, request.time_column, request.interval)
     gone: frozenset[PartitionKey] = frozenset()
     partly: frozenset[PartitionKey] = frozenset()
