@@ -56,7 +56,7 @@ def test_a_plan_says_what_waits_for_a_signal(plan: Plan):
     (node,) = json.loads(plan("arrived(until := '2024-01-03')", "--json").stdout)["nodes"]
 
     assert answer.exit_code == 0
-    assert "signal `arrived` to release" in answer.stdout
+    assert "signal `arrived` to release" in " ".join(answer.stdout.split())
     assert node["intervals"] == [["2024-01-01T00:00:00Z", "2024-01-03T00:00:00Z"]]
     assert node["waiting_for"] == [
         {"name": "signal:arrived", "interval": ["2024-01-03T00:00:00Z", "2024-01-05T00:00:00Z"]}
