@@ -6,6 +6,8 @@ PYTHON ?=
 BIN := .venv/bin
 STAMP := .venv/.lamina-installed
 PYTEST := $(BIN)/python -m pytest
+# Two at a time, each file as a whole: most of the time goes into starting Spark, which leaves a core idle.
+SIDE_BY_SIDE := -n 2 --dist loadfile
 SLOW := tests/spark tests/e2e tests/protocol
 
 .DEFAULT_GOAL := help
@@ -19,7 +21,7 @@ demo: java $(STAMP) ## build the example shop on local Spark, change a model, bu
 	@$(BIN)/python tools/demo.py
 
 test: java $(STAMP) static ## everything CI runs: static checks and all tests
-	@$(PYTEST) tests
+	@$(PYTEST) $(SIDE_BY_SIDE) tests
 
 check: $(STAMP) static fast ## static checks and the tests without Spark
 
