@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lamina.graph.kinds import IncrementalByTimeRange, may_be_restated
 from lamina.planning.draft import Work
 from lamina.planning.missing import asked_range, missing_intervals, restated_intervals, with_lookback
-from lamina.planning.reach import intervals_reading
+from lamina.planning.reach import intervals_reading, with_own_later
 from lamina.planning.readiness import hold_back, split_by_readiness, stored_parents
 from lamina.planning.rewrites import NOTHING_REACHED, Reached, follows, reached_by_recorded
 from lamina.timeline.cron import Schedule
@@ -50,6 +50,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     if request is None and _is_restatement_due(draft, model, facts):
         requested, request, restated_at = _latest_units(model, asked, covered), "restated", inputs.now
     again = requested.union(reached.intervals).union(_left_undone(draft, model, facts))
+    again = with_own_later(model, missing.union(again), covered).minus(missing)
     readiness = split_by_readiness(inputs.graph, model, missing.union(again), draft.available, inputs.now)
     readiness = hold_back(readiness, inputs.held.get(name, ()))
     fresh = missing.minus(facts.reopened if facts else EMPTY).intersect(readiness.ready)
@@ -122,7 +123,7 @@ def _reached_by_plan(draft: Draft, model: Model, recorded: Intervals) -> Reached
         if not reading.is_empty:
             intervals, is_asked = intervals.union(reading), is_asked or above.is_asked
             cause = cause or above.cause or parent
-    return Reached(intervals=intervals, cause=cause, is_asked=is_asked)
+    return Reached(intervals=with_own_later(model, intervals, recorded), cause=cause, is_asked=is_asked)
 
 
 def _baseline_reach(draft: Draft, name: NodeName) -> Instant | None:

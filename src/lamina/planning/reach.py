@@ -85,6 +85,14 @@ def units_reading(grain: Grain, within: Interval, window: InputWindow, stretch: 
     return Interval(max(within.start, unit(begin).start), unit(end - 1).end)
 
 
+def with_own_later(model: Model, intervals: Intervals, recorded: Intervals) -> Intervals:
+    """Some time of a model and, when it reads its own past, everything recorded after it."""
+    span = intervals.span()
+    if span is None or model.name not in model.reads:
+        return intervals
+    return intervals.union(recorded.intersect(Intervals.of([Interval(span.start, LAST_INSTANT)])))
+
+
 def _is_never_open(window: InputWindow) -> bool:
     """Whether the bounds leave nothing between them, whatever the unit."""
     lower, upper = window.lower, window.upper

@@ -9,7 +9,7 @@ from lamina.graph.kinds import Embedded, View, has_intervals
 from lamina.graph.names import NodeName
 from lamina.planning.inputs import Waiting
 from lamina.planning.missing import model_end
-from lamina.planning.reach import reads_from, reads_until, units_reading, window_of
+from lamina.planning.reach import reads_from, reads_until, units_reading, window_of, with_own_later
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def split_by_readiness(
             late = late.union(held_back)
             since = reads_from(window, Interval(first.start, model.grain.next(first.start)))
             waiting_for.append(Waiting(name=parent, interval=Interval(max(gap.start, since), gap.end)))
+    late = with_own_later(model, late, missing)
     return Readiness(ready=missing.minus(late), waiting=late, waiting_for=tuple(waiting_for))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import may_be_restated
 from lamina.planning.inputs import Read
-from lamina.planning.reach import intervals_reading
+from lamina.planning.reach import intervals_reading, with_own_later
 from lamina.planning.readiness import stored_parents
 from lamina.timeline.interval import EMPTY
 
@@ -83,6 +83,7 @@ def reached_by_recorded(
         reading = intervals_reading(model, parent, facts.covered, rewrite.intervals)
         if not reading.is_empty:
             intervals, cause, is_asked = intervals.union(reading), cause or parent, is_asked or rewrite.is_asked
+    intervals = with_own_later(model, intervals, facts.covered)
     return Reached(intervals=intervals, cause=cause, followed=_newest(found), is_asked=is_asked)
 
 

@@ -355,6 +355,27 @@ def test_limited_history_that_is_filled_later_reaches_what_was_computed_without_
     assert place.build("2024-01-10").status == "nothing_to_do"
 
 
+def running_total() -> Place:
+    """A model that reads its own past, day by day."""
+    total = reading("shop.running", "shop.orders", "shop.running", kind=daily(batch_size=1), partitioned_by=("ds",))
+    place = Place(
+        orders(), replace(total, windows={NodeName("shop.orders"): OWN_DAY}), sources={"raw.orders": january(31)}
+    )
+    place.build("2024-01-06")
+    return place
+
+
+def test_a_model_that_reads_its_own_past_is_computed_again_from_there_on():
+    place = running_total()
+    place.catalog.sources["raw.orders"]["2024-01-03"] = "late"
+    process = place.process()
+    process.build("2024-01-06", restate=("shop.orders",), start="2024-01-03", end="2024-01-03")
+    assert written(process)[1:] == [("shop.running", f"2024-01-{day:02}", f"2024-01-{day + 1:02}") for day in (3, 4, 5)]
+    process = place.process()
+    process.build("2024-01-06", restate=("shop.running",), start="2024-01-04", end="2024-01-04")
+    assert written(process) == [("shop.running", f"2024-01-{day:02}", f"2024-01-{day + 1:02}") for day in (4, 5)]
+
+
 # --- forks ------------------------------------------------------------------------------------------------------------
 def with_view() -> Place:
     place = Place(
