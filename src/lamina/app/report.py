@@ -113,6 +113,7 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
         "intervals": [list(pair) for pair in intervals.to_pairs()],
         "batches": result.batches if result is not None and is_over else len(step.batches),
         "may_follow": [list(pair) for pair in step.may_follow.to_pairs()] if not step.certain.is_empty else [],
+        "left_out": [list(pair) for pair in step.left_out.to_pairs()],
         "changed": [list(pair) for pair in result.changed.to_pairs()] if result else [],
         "reads": [
             {"name": read.name, "start": read.start.isoformat() if read.start else None, "end": read.end.isoformat()}

@@ -48,6 +48,8 @@ class Work:
     redone: Intervals = EMPTY
     recorded: Intervals = EMPTY
     may_follow: Intervals = EMPTY
+    left_out: Intervals = EMPTY
+    """Missing time that the command's own bounds leave out."""
     followed: tuple[Read, ...] = ()
     is_asked: bool = False
     restated_at: Instant | None = None

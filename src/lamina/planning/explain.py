@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import Waiting
     from lamina.planning.steps import Step
+    from lamina.timeline.interval import Intervals
 
 _BECAUSE = {
     "first_run": "it has not been built before",
@@ -60,7 +61,7 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
         case "seed_and_build" if step.seed is not None:
             return f"gets a copy of its own, which begins with what it holds now, because {_because(step)}"
         case "build" | "seed_and_build":
-            return f"built because {_because(step)}{_waits(step)}"
+            return f"built because {_because(step)}{_left_out(step)}{_waits(step)}"
         case "reuse":
             if step.reason == "first_run":
                 return "this version is already built, so only the pointer moves"
@@ -76,7 +77,20 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
                 return "not selected" + ("" if step.reason == "unchanged" else f", although {_because(step)}")
             if is_shared:
                 return "shared with the baseline as it is"
+            if not step.left_out.is_empty:
+                return f"nothing to do within the bounds of this command, which leave out {_ranges(step.left_out)}"
             return "nothing changed and nothing is missing"
+
+
+def _left_out(step: Step) -> str:
+    if step.left_out.is_empty:
+        return ""
+    return f"; the bounds of this command leave out {_ranges(step.left_out)}"
+
+
+def _ranges(intervals: Intervals) -> str:
+    first, *others = intervals
+    return f"{first} and {len(others)} more range{'s' if len(others) > 1 else ''}" if others else str(first)
 
 
 def _waits(step: Step) -> str:

@@ -59,6 +59,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         readiness=readiness,
         redone=again.intersect(covered),
         recorded=recorded,
+        left_out=_left_out(draft, model, covered, missing.union(again)),
         followed=reached.followed,
         is_asked=not requested.is_empty or reached.is_asked,
         restated_at=restated_at,
@@ -69,6 +70,18 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     work.is_asked |= possible.is_asked
     work.reason, work.cause = _reason(draft, model, missing, request, reached, possible)
     return work
+
+
+def _left_out(draft: Draft, model: Model, covered: Intervals, planned: Intervals) -> Intervals:
+    """What would be missing without the command's own bounds."""
+    inputs = draft.inputs
+    if inputs.flags.start is None and inputs.flags.end is None:
+        return EMPTY
+    unbounded = replace(inputs.flags, start=None, end=None)
+    reach = _baseline_reach(draft, model.name)
+    start = draft.starts[model.name]
+    asked = asked_range(model, start, unbounded, inputs.now, respects_cron=draft.respects_cron, limit=reach)
+    return missing_intervals(model, asked, covered).minus(planned)
 
 
 def _left_undone(draft: Draft, model: Model, facts: VersionFacts | None) -> Intervals:

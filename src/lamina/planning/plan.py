@@ -214,6 +214,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         is_asked=work.is_asked,
         batches=batches,
         makes_table=name in draft.without_rows,
+        left_out=work.left_out,
         waiting=work.readiness.waiting,
         waiting_for=work.readiness.waiting_for,
         reads=_reads(draft, model, shown.union(work.readiness.waiting)),

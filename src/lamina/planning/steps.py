@@ -105,6 +105,8 @@ class Step:
     batches: Sequence[Batch] = ()
     makes_table: bool = False
     """Whether a table without rows is made, because nothing can be processed yet."""
+    left_out: Intervals = EMPTY
+    """Missing time that the command's `--start` and `--end` leave out."""
     waiting: Intervals = EMPTY
     """Missing time that has to wait."""
     waiting_for: tuple[Waiting, ...] = ()

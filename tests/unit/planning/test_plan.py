@@ -301,3 +301,15 @@ def test_a_tight_schedule_with_an_old_start_is_planned_in_flat_memory():
     assert step.batches[1].interval == Interval(instant("1970-01-01T00:05:00Z"), instant("1970-01-01T00:10:00Z"))
     assert step.batches[-1].interval.end == instant("2026-01-01")
     assert peak < 1_000_000
+
+
+def test_what_the_bounds_of_a_command_leave_out_is_shown():
+    world = World(orders())
+    plan = make_plan(world.inputs("2024-01-10", flags=Flags(start="2024-01-04", end="2024-01-06")))
+    (step,) = plan.steps
+    assert step.intervals == ranges(("2024-01-04", "2024-01-07"))
+    assert step.left_out == ranges(("2024-01-01", "2024-01-04"), ("2024-01-07", "2024-01-10"))
+    assert "leave out [2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z) and 1 more range" in step.explanation
+    world.carry_out(plan)
+    (step,) = make_plan(world.inputs("2024-01-10", flags=Flags(start="2024-01-04", end="2024-01-06"))).steps
+    assert step.explanation.startswith("nothing to do within the bounds of this command, which leave out [2024-01-01")
