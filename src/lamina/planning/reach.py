@@ -64,7 +64,7 @@ def _offset_words(offset: Offset) -> str:
     ):
         if amount:
             words.append(f"{'-' if is_back else '+'} {amount:g} {unit}{'' if amount == 1 else 's'}")
-    return " ".join(words)
+    return f"the beginning of the day of {' '.join(words)}" if offset.is_day else " ".join(words)
 
 
 def units_reading(grain: Grain, within: Interval, window: InputWindow, stretch: Interval) -> Interval | None:
@@ -96,7 +96,9 @@ def with_own_later(model: Model, intervals: Intervals, recorded: Intervals) -> I
 def _is_never_open(window: InputWindow) -> bool:
     """Whether the bounds leave nothing between them, whatever the unit."""
     lower, upper = window.lower, window.upper
-    if lower is None or upper is None or (lower.base, lower.months) != (upper.base, upper.months):
+    if lower is None or upper is None or lower.is_day:
+        return False
+    if (lower.base, lower.months) != (upper.base, upper.months):
         return False
     return upper.micros <= lower.micros
 
@@ -114,8 +116,8 @@ def intervals_reading(model: Model, parent: NodeName, among: Intervals, stretche
 def _moment(offset: Offset, unit: Interval) -> Instant:
     base = unit.start if offset.base == "start" else unit.end
     try:
-        moved = Grain.MONTH.add(base, offset.months) if offset.months else base
-        return moved.plus(offset.micros)
+        moved = (Grain.MONTH.add(base, offset.months) if offset.months else base).plus(offset.micros)
+        return Grain.DAY.floor(moved) if offset.is_day else moved
     except (BadTime, OverflowError):
         # Beyond the years that times can have; nothing lies there.
         return FIRST_INSTANT if offset.months * 31 * MICROS_PER_DAY + offset.micros < 0 else LAST_INSTANT

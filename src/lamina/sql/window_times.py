@@ -52,6 +52,8 @@ class Offset:
     """The interval's start, or its exclusive end."""
     months: int = 0
     micros: int = 0
+    is_day: bool = False
+    """Whether the moment is rounded down to the beginning of its day in the end; only lower bounds are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +297,8 @@ class TimeArithmetic:
         """Whether the first moment is certainly not after the second, whatever the interval."""
         months = other.months - one.months
         distance = months * (_SHORTEST_MONTH if months > 0 else _LONGEST_MONTH) + other.micros - one.micros
+        if other.is_day and not one.is_day:
+            distance -= DAY - 1
         if one.base == other.base:
             return distance >= 0
         # Whole days are at least one; months may shrink it to nothing, since they end on different days.
@@ -308,7 +312,12 @@ class TimeArithmetic:
         if self._is_ordered(other, one):
             return other
         base: Base = "start" if "start" in {one.base, other.base} else "end"
-        return Offset(base=base, months=min(one.months, other.months), micros=min(one.micros, other.micros))
+        return Offset(
+            base=base,
+            months=min(one.months, other.months),
+            micros=min(one.micros, other.micros),
+            is_day=one.is_day or other.is_day,
+        )
 
     def _later(self, one: Offset, other: Offset) -> Offset:
         """A moment that is not before either."""
@@ -328,6 +337,8 @@ class TimeArithmetic:
             return replace(offset, micros=offset.micros // width * width)
         if is_latest:
             return offset
+        if width == DAY or (offset.is_day and width < DAY):
+            return replace(offset, is_day=True)
         if offset.micros == 0 and width in _MONTHS_OF_WIDTH:
             return replace(offset, months=offset.months - _MONTHS_OF_WIDTH[width])
         return _moved(offset, 1 - width)
@@ -346,7 +357,11 @@ def _shift(offset: Offset | None, months: int, micros: int, slack: int) -> Offse
         return None
     is_certain = months == 0 or (offset.months == 0 and offset.micros == 0)
     total = offset.micros + micros + (0 if is_certain else slack)
-    return Offset(base=offset.base, months=offset.months + months, micros=total)
+    is_day = offset.is_day and micros % DAY == 0
+    if offset.is_day and not is_day:
+        # The day may have begun that long before.
+        total -= DAY - 1
+    return Offset(base=offset.base, months=offset.months + months, micros=total, is_day=is_day)
 
 
 def _tidy(window: InputWindow) -> InputWindow:

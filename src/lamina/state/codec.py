@@ -297,7 +297,7 @@ KIND = _union(
     managed=_record(Managed),
 )
 
-_OFFSET = _optional(_record(Offset, base=PLAIN, months=PLAIN, micros=PLAIN))
+_OFFSET = _optional(_record(Offset, base=PLAIN, months=PLAIN, micros=PLAIN, is_day=PLAIN))
 _WINDOW = _record(InputWindow, lower=_OFFSET, upper=_OFFSET)
 
 _SIGNAL = _record(

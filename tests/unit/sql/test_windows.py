@@ -17,7 +17,8 @@ def shown(offset: Offset | None) -> str:
         return "open"
     months = f" {offset.months:+d} months" if offset.months else ""
     days, micros = int(offset.micros / DAY), offset.micros - int(offset.micros / DAY) * DAY
-    return offset.base + months + (f" {days:+d} days" if days else "") + (f" {micros:+d} us" if micros else "")
+    text = offset.base + months + (f" {days:+d} days" if days else "") + (f" {micros:+d} us" if micros else "")
+    return f"day of {text}" if offset.is_day else text
 
 
 def windows(text: str, dialect: str = "spark", /, **options: object) -> dict[str, str]:
@@ -153,13 +154,13 @@ def test_bounds_that_cannot_be_compared_are_both_covered() -> None:
 
 
 def test_without_whole_days_bounds_that_go_by_days_widen() -> None:
-    assert window(WHOLE, is_day_aligned=False) == "start -1 days .. end"
+    assert window(WHOLE, is_day_aligned=False) == "day of start .. end"
     assert window("ds BETWEEN @start_dt AND @end_dt", is_day_aligned=False) == "start .. end"
 
 
 def test_the_type_of_the_time_column_makes_bounds_of_text_exact() -> None:
     condition = "ds >= @start_ts AND ds < @start_ts + INTERVAL 1 HOUR"
-    assert window(condition, is_day_aligned=False) == f"start -1 days .. start {HOUR + 1:+d} us"
+    assert window(condition, is_day_aligned=False) == f"day of start .. start {HOUR + 1:+d} us"
     for name in ("timestamp", "TIMESTAMP_NTZ"):
         found = window(condition, is_day_aligned=False, time_types={"a": name})
         assert found == f"start .. start {HOUR:+d} us"
@@ -314,7 +315,7 @@ def test_columns_of_unknown_types_are_equal_by_day_only() -> None:
     text = "SELECT 1 FROM a JOIN b ON a.ds = b.ds WHERE a.ds BETWEEN @start_dt AND @end_dt"
     exact = {"a": "start .. end", "b": "start .. end"}
     assert windows(text) == exact
-    assert windows(text, is_day_aligned=False) == {"a": "start .. end", "b": "start -1 days .. end +1 days"}
+    assert windows(text, is_day_aligned=False) == {"a": "start .. end", "b": "day of start .. end +1 days"}
     assert windows(text, is_day_aligned=False, time_types={"a": "timestamp", "b": "string"}) == exact
 
 

@@ -31,7 +31,8 @@ def add_months(moment: datetime, months: int) -> datetime:
 
 def moment_of(offset: Offset, start: datetime, end: datetime) -> datetime:
     base = start if offset.base == "start" else end
-    return add_months(base, offset.months) + offset.micros * MICRO
+    moved = add_months(base, offset.months) + offset.micros * MICRO
+    return moved.replace(hour=0, minute=0, second=0, microsecond=0) if offset.is_day else moved
 
 
 def holds(window: InputWindow, moment: datetime, start: datetime, end: datetime) -> bool:
