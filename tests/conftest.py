@@ -14,6 +14,8 @@ TESTS = Path(__file__).parent
 GROUPS = ("architecture", "unit", "docs", "golden", "ports", "protocol", "spark", "e2e")
 MARKS = {"protocol": pytest.mark.slow, "spark": pytest.mark.spark, "e2e": pytest.mark.spark}
 
+LONGEST = ("test_on_connect.py", "test_bad_input.py")
+
 # A shared machine pauses whenever it likes: how long one example took says nothing about the code.
 settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lamina")
@@ -33,12 +35,15 @@ def is_marked(item: pytest.Item, name: str) -> bool:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         mark = MARKS.get(group_of(item))
         if mark:
             item.add_marker(mark)
     items.sort(key=lambda item: (is_marked(item, "spark"), is_marked(item, "slow"), order_of(group_of(item))))
+    if hasattr(config, "workerinput"):
+        # Side by side the long files come first, so that no worker is left with one of them in the end.
+        items.sort(key=lambda item: (item.path.name not in LONGEST, not is_marked(item, "spark")))
 
 
 def order_of(group: str) -> int:
