@@ -20,6 +20,9 @@ LONGEST = ("test_on_connect.py", "test_bad_input.py")
 settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lamina")
 
+# A JVM of the tests lives for seconds: thorough compilation costs it more than it gains.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # What a developer has set for a project of their own must not reach the tests.
 for variable in [name for name in os.environ if name.startswith("LAMINA__")]:
     del os.environ[variable]

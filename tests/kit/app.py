@@ -13,6 +13,7 @@ from lamina.app.apply_plan import Ports
 from lamina.app.records import LoadRequest, Owner
 from lamina.app.rendering import no_macros
 from lamina.app.requests import PlanRequest
+from lamina.errors import NoAnswer
 from lamina.planning.inputs import Flags
 from lamina.project.recorded_signals import ask_recorded_signal
 from lamina.state.memory import MemoryStateStore, _copied
@@ -119,8 +120,10 @@ class Process:
 
     def live(self) -> None:
         if self.is_dead:
-            # The thread that renews leases has nobody above it who could catch what ends it.
-            raise SystemExit if threading.current_thread().name == "lamina-leases" else Killed
+            if threading.current_thread().name == "lamina-leases":
+                # Nobody above that thread could catch what ends it; it is left without an answer instead.
+                raise NoAnswer("the process is dead")
+            raise Killed
 
     def die(self) -> None:
         """What `kill -9` does."""
