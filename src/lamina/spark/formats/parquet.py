@@ -112,6 +112,11 @@ class _Batch:
     def columns(self) -> tuple[PartitionColumn, ...]:
         return self.shape.partition_columns
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether anybody asks what the rows are: for a whole table, and for time that was computed before."""
+        return self.condition is None or self.recorded is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
@@ -338,7 +343,7 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
     texts = [column for column in batch.columns if not column.is_hidden and column.type == "string"]
     for index, column in enumerate(texts):
         measures[f"empty_{index}"] = sf.count_if(is_valid & sf.col(quote(column.name)).isin("", NULL_FOLDER))
-    if not is_append:
+    if batch.is_measured and not is_append:
         visible = StructType([rows.schema[column.name] for column in batch.shape.columns])
         rows = with_hash(rows, visible)
         in_scope = sf.coalesce(sf.expr(batch.recorded), sf.lit(False)) if batch.recorded else sf.lit(True)
