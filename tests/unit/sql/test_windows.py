@@ -154,7 +154,9 @@ def test_bounds_that_cannot_be_compared_are_both_covered() -> None:
 
 
 def test_without_whole_days_bounds_that_go_by_days_widen() -> None:
-    assert window(WHOLE, is_day_aligned=False) == "day of start .. end"
+    assert window(WHOLE, is_day_aligned=False) == "day of start .. end +1 days"
+    for known in ("date", "timestamp"):
+        assert window(WHOLE, is_day_aligned=False, time_types={"a": known}) == "day of start .. end"
     assert window("ds BETWEEN @start_dt AND @end_dt", is_day_aligned=False) == "start .. end"
 
 
