@@ -264,8 +264,8 @@ class TimeArithmetic:
         if kind == "unknown":
             upper = _moved(self._floor(upper, DAY, is_latest=True), DAY)
         elif operator is not exp.LT:
-            # A day counts as its midnight, but text may be cast to a date, and then all of the day compares equal. Where
-            # intervals are whole days the end of the day is as good, and easier to read.
+            # A day counts as its midnight, but text may be cast to a date, and then all of the day compares equal.
+            # Where intervals are whole days the end of the day is as good, and easier to read.
             is_whole = self.is_day_aligned or type_ not in {"date", "timestamp"}
             is_day = is_whole and kind in {"date", "day text", "midnight text"}
             upper = _moved(upper, DAY if is_day else 1)
