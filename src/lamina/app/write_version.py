@@ -213,9 +213,18 @@ class VersionWriter:
         try:
             self._commit_as_planned(
                 [*target.recorded, AttemptOpened(attempt=attempt, run_id=target.run_id)],
-                [self._token, NothingPending(physical=source), MarkIs(physical=target.physical, mark=0)],
+                [
+                    self._token,
+                    NothingPending(physical=source),
+                    MarkIs(physical=source, mark=seeding.source_mark),
+                    MarkIs(physical=target.physical, mark=0),
+                ],
             )
-            ports.reach("seed.intent")
+        except LaminaError as error:
+            self._note(error)
+            raise
+        ports.reach("seed.intent")
+        try:
             self._create_generation(attempt, base.shape, manifest)
             decided = AttemptDecided(
                 number=number,

@@ -232,7 +232,9 @@ def _step(draft: Draft, name: NodeName) -> Step:
 def _seeding(draft: Draft, name: NodeName) -> Seeding | None:
     fork = draft.forks.get(name)
     facts = draft.inputs.facts.get(fork.target) if fork else None
-    return Seeding(source=fork.source, facts=facts) if fork and facts else None
+    if fork is None or facts is None:
+        return None
+    return Seeding(source=fork.source, source_mark=draft.inputs.facts[fork.source].mark, facts=facts)
 
 
 def _reads(draft: Draft, model: Model, intervals: Intervals) -> tuple[ReadWindow, ...]:

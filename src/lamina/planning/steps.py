@@ -61,9 +61,13 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seeding:
-    """A version that begins with the rows of another one, and what is known of it then."""
+    """A version that begins with the rows of another one, and what is known of it then.
+
+    The source must still be as the plan saw it: forks of one plan that saw different moments would not fit together.
+    """
 
     source: PhysicalName
+    source_mark: int
     facts: VersionFacts
 
 

@@ -451,6 +451,20 @@ def test_forks_go_on_by_themselves():
     assert [unit for unit, _ in place.rows("shop.orders", "dev")][-1] == "2024-01-10"
 
 
+def test_what_prod_rewrites_while_dev_forks_it_is_not_half_of_the_fork():
+    place = with_view()
+
+    def restate_in_prod() -> None:
+        place.catalog.sources["raw.orders"]["2024-01-07"] = "later"
+        place.build("2024-01-10", restate=("shop.orders",), start="2024-01-07", end="2024-01-07")
+
+    # The second lease that is taken is the one for the fork of `shop.daily`, once `shop.orders` was forked.
+    fork(place.process({("write.taken", 2): restate_in_prod}))
+    place.build("2024-01-10", "dev")
+    days = {name: dict(place.rows(name, "dev"))["2024-01-07"] for name in ("shop.orders", "shop.daily")}
+    assert days["shop.daily"] == f"daily:x<{days['shop.orders']}>"
+
+
 def test_forcing_in_dev_forks_too():
     place = with_view()
     prod = shown_by_prod(place)
