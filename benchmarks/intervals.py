@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamina import Project
-from lamina.app.ports import Base, GenerationRequest, SqlQuery, WriteRequest
-from lamina.app.records import Head, SwitchGeneration
-from lamina.errors import Location
 from lamina.graph.kinds import TimeColumn
-from lamina.graph.names import NodeName
-from lamina.identity.naming import PhysicalName, batch_folder, generation_name
+from lamina.identity.naming import PhysicalName
 from lamina.planning.inputs import VersionFacts
 from lamina.planning.plan import make_plan
 from lamina.spark.engine import SparkEngine
 from lamina.spark.session import SparkSettings
 from lamina.timeline.grain import Grain
-from lamina.timeline.interval import Interval, Intervals
+from lamina.timeline.interval import EMPTY, Interval, Intervals
 from tests.kit.models import World, daily, instant, model
+from tests.spark.driver import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +56,16 @@ def comparing(rows: int = 6_000_000) -> dict[str, Any]:
         )
         engine.prepare("benchmark")
         try:
-            table = _Table(engine)
-            table.publish(query)
+            table = Table(engine, "bench", partitioned_by=("ds",), time_column=TimeColumn(name="ds"))
+            table.write(query, (_FIRST, _END))
+            recorded = Intervals.from_pairs([(_FIRST, _END)])
+
+            def write(sql: str, compared: Intervals) -> None:
+                request = table.request(sql, (_FIRST, _END))
+                engine.write(replace(request, recorded=compared, grain=Grain.DAY))
+
             plain, same, different = _best(
-                4,
-                lambda: table.write(query, is_compared=False),
-                lambda: table.write(query, is_compared=True),
-                lambda: table.write(other, is_compared=True),
+                4, lambda: write(query, EMPTY), lambda: write(query, recorded), lambda: write(other, recorded)
             )
         finally:
             engine.close()
@@ -79,59 +79,6 @@ def comparing(rows: int = 6_000_000) -> dict[str, Any]:
 
 def _ignore(_: object) -> None:
     """Nobody watches."""
-
-
-class _Table:
-    """A table partitioned by day, written through the engine's port."""
-
-    physical = PhysicalName("bench__lamina.t__v_0123456789abcdef")
-
-    def __init__(self, engine: SparkEngine) -> None:
-        self._engine, self._number = engine, 0
-        self._base: Base | None = None
-
-    def _request(self, query: str) -> WriteRequest:
-        self._number += 1
-        return WriteRequest(
-            node=NodeName("bench.t"),
-            location=Location(file="models/t.sql", line=1),
-            attempt=self._number,
-            physical=self.physical,
-            folder=batch_folder(self.physical, self._number, "cafe0001"),
-            rows=SqlQuery(sql=query),
-            columns=None,
-            comments={},
-            partitioned_by=("ds",),
-            interval=Interval.from_pair((_FIRST, _END)),
-            time_column=TimeColumn(name="ds"),
-            base=self._base,
-        )
-
-    def publish(self, query: str) -> None:
-        request = self._request(query)
-        written = self._engine.write(request)
-        generation = generation_name(self.physical, request.attempt)
-        self._engine.create_generation(
-            GenerationRequest(
-                physical=self.physical,
-                generation=generation,
-                shape=written.shape,
-                manifest=written.folders,
-                folder=request.folder,
-            )
-        )
-        self._engine.publish(SwitchGeneration(physical=self.physical, generation=generation, shape=written.shape))
-        head = Head(
-            physical=self.physical, sequence=1, generation=generation, attempt=request.attempt, shape=written.shape
-        )
-        self._base = Base(head=head, manifest=written.folders)
-
-    def write(self, query: str, *, is_compared: bool) -> None:
-        request = self._request(query)
-        if is_compared:
-            recorded = Intervals.from_pairs([(_FIRST, _END)])
-            request = replace(request, recorded=recorded, grain=Grain.DAY)
-        self._engine.write(request)
 
 
 # --- planning ---------------------------------------------------------------------------------------------------------

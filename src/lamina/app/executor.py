@@ -86,6 +86,7 @@ class Executor:
         self._concurrency, self._is_fail_fast = max(1, concurrency), is_fail_fast
         self._results: dict[NodeName, NodeResult] = {}
         self._progress = {step.node: _Progress(step) for step in plan.steps if step.has_work}
+        self._physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
         self._is_stopping = threading.Event()
 
     def run(self) -> dict[NodeName, NodeResult]:
@@ -192,7 +193,9 @@ class Executor:
             progress.writer = VersionWriter(self._ports, self._target_of(step))
             self._begin(progress, (Batch(index=0, interval=None, is_empty=True),))
             return None
-        reached = reached_now(self._ports.store, self._plan, step.node) if follows(model) else NOTHING_REACHED
+        reached = NOTHING_REACHED
+        if follows(model):
+            reached = reached_now(self._ports.store, self._plan, self._physical, step.node)
         following = reached.intervals.intersect(step.may_follow)
         if step.certain.is_empty and following.is_empty:
             progress.is_same = True

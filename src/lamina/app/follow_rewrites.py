@@ -10,18 +10,20 @@ from lamina.planning.readiness import stored_parents
 from lamina.planning.rewrites import NOTHING_REACHED, reached_by_recorded, to_look_up
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lamina.app.ports import StateStore
     from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName
     from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Plan
 
 
-def reached_now(store: StateStore, plan: Plan, name: NodeName) -> Reached:
+def reached_now(store: StateStore, plan: Plan, physical: Mapping[NodeName, PhysicalName], name: NodeName) -> Reached:
     """What a node with intervals has to compute again, once the nodes above it are settled; one cheap read or two."""
     graph = Graph(models=plan.models)
     nodes = (name, *stored_parents(graph, name))
     loaded = store.load(LoadRequest(versions=tuple((node, plan.versions[node].version) for node in nodes)))
-    physical = {step.node: step.physical for step in plan.steps if step.node in nodes and step.physical is not None}
     own = Graph(models={name: plan.models[name]})
     wanted = to_look_up(own, physical, loaded.facts)
     if not wanted:

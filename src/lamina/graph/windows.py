@@ -68,20 +68,22 @@ class _Reader:
     def __init__(self, models: Mapping[NodeName, Model], model: Model) -> None:
         self._models = models
         self._model = model
+        self._through = self._looked_through()
+        self._parents = tuple(self._find_parents())
 
     def key(self) -> object:
         """Equal keys give equal windows."""
-        through = [(model.dialect, _text(model), sorted(model.references.items())) for model in self._looked_through()]
+        through = [(model.dialect, _text(model), sorted(model.references.items())) for model in self._through]
         parents = [
             (name, kind.time_column.name, kind.time_column.format, self._models[name].columns)
-            for name, kind in self._parents()
+            for name, kind in self._parents
         ]
         return (through, sorted(parents), self._is_day_aligned)
 
     def read(self) -> Windows:
         """Windows by full names, and whether anything is filtered by the interval at all."""
         model = self._model
-        names = {_reference(name): name for name, _ in self._parents()}
+        names = {_reference(name): name for name, _ in self._parents}
         try:
             text = self._flattened(model)
             is_filtered = filters_by_time(text, SPARK)
@@ -90,7 +92,7 @@ class _Reader:
         windows = input_windows(
             text,
             SPARK,
-            {_reference(name): kind.time_column.name for name, kind in self._parents()},
+            {_reference(name): kind.time_column.name for name, kind in self._parents},
             {_reference(name): columns for name, columns in self._schemas()},
             time_types=self._time_types(),
             is_day_aligned=self._is_day_aligned,
@@ -113,16 +115,16 @@ class _Reader:
                     waiting.append(parent)
         return list(found.values())
 
-    def _parents(self) -> Iterator[tuple[NodeName, IncrementalByTimeRange]]:
+    def _find_parents(self) -> Iterator[tuple[NodeName, IncrementalByTimeRange]]:
         """Models with a time column whose tables are read."""
-        reads = dict.fromkeys(read for model in self._looked_through() for read in model.reads)
+        reads = dict.fromkeys(read for model in self._through for read in model.reads)
         for read in reads:
             parent = self._models.get(read)
             if parent is not None and isinstance(parent.kind, IncrementalByTimeRange):
                 yield read, parent.kind
 
     def _schemas(self) -> Iterator[tuple[NodeName, tuple[str, ...]]]:
-        for name, _ in self._parents():
+        for name, _ in self._parents:
             columns = self._models[name].columns
             if columns is not None:
                 yield name, tuple(column.name for column in columns)
@@ -130,7 +132,7 @@ class _Reader:
     def _time_types(self) -> dict[str, str]:
         """Types of time columns where they are known; text in another form than a day's is no time to compare with."""
         found: dict[str, str] = {}
-        for name, kind in self._parents():
+        for name, kind in self._parents:
             column = kind.time_column
             types = {known.name.lower(): known.type for known in self._models[name].columns or ()}
             known_type = types.get(column.name.lower())
