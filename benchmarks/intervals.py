@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamina import Project
+from lamina.app.contents import MOST_UNITS
 from lamina.graph.kinds import TimeColumn
 from lamina.identity.naming import PhysicalName
 from lamina.planning.inputs import VersionFacts
@@ -27,6 +28,11 @@ _DAYS = 30
 _FIRST, _END = "2024-01-01", "2024-01-31"
 _SETTINGS = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "2"}
 _COLUMNS = "id, id % 97 AS customer_id, CAST(id % 1300 AS DOUBLE) AS amount, CONCAT('status', id % 3) AS status"
+
+_MORE_COLUMNS = (
+    "uuid() AS reference, concat('city ', id % 5000) AS city, CAST(id % 77 AS DECIMAL(12, 2)) AS tax, "
+    "timestampadd(SECOND, CAST(id % 86400 AS INT), TIMESTAMP'2024-01-01') AS ordered_at"
+)
 
 
 def main() -> dict[str, Any]:
@@ -47,30 +53,50 @@ def _best(rounds: int, *works: Callable[[], object]) -> list[float]:
 
 # --- comparing --------------------------------------------------------------------------------------------------------
 def comparing(rows: int = 6_000_000) -> dict[str, Any]:
-    """The same batch written with and without a comparison with what it replaces, equal and in part different."""
-    query = f"SELECT {_COLUMNS}, date_add(DATE'{_FIRST}', CAST(id % {_DAYS} AS INT)) AS ds FROM range({rows})"
-    other = query.replace("CAST(id % 1300", "CAST(IF(id = 7, 0, id) % 1300")
+    """The same batch written with and without a comparison with what it replaces, equal and in part different.
+
+    Eight days, of which seven were computed before: what a model that looks back by a week writes every day, compared
+    with what is remembered of those days. And a month computed again, for which the old rows are read.
+    """
     with tempfile.TemporaryDirectory() as folder:
         engine = SparkEngine(
             SparkSettings(home=Path(folder) / ".lamina", master="local[2]", config=_SETTINGS), _ignore, _ignore
         )
         engine.prepare("benchmark")
         try:
+            source = f"SELECT {_COLUMNS}, {_MORE_COLUMNS} FROM range(0, {rows}, 1, 8)"
+            engine.frame("CREATE SCHEMA IF NOT EXISTS raw")
+            engine.frame(f"CREATE TABLE raw.orders USING parquet AS {source}")
             table = Table(engine, "bench", partitioned_by=("ds",), time_column=TimeColumn(name="ds"))
-            table.write(query, (_FIRST, _END))
-            recorded = Intervals.from_pairs([(_FIRST, _END)])
-
-            def write(sql: str, compared: Intervals) -> None:
-                request = table.request(sql, (_FIRST, _END))
-                engine.write(replace(request, recorded=compared, grain=Grain.DAY))
-
-            plain, same, different = _best(
-                4, lambda: write(query, EMPTY), lambda: write(query, recorded), lambda: write(other, recorded)
-            )
+            found = {}
+            for name, days, past in (("looking_back", 8, 7), ("a_month_again", 30, 30)):
+                day = f"date_add(DATE'{_FIRST}', CAST(id % {days} AS INT)) AS ds"
+                query = f"SELECT * EXCEPT (amount), amount, {day} FROM raw.orders"
+                other = query.replace(" amount,", " IF(id = 8, 0, amount) AS amount,")
+                found[name] = _compared(replace(table, name=name), query, other, days, past)
         finally:
             engine.close()
+    return {"rows": rows, **found}
+
+
+def _compared(table: Table, query: str, other: str, days: int, past: int) -> dict[str, float]:
+    begin = instant(_FIRST)
+    whole = Interval(begin, Grain.DAY.add(begin, days)).to_pair()
+    remembered = replace(table, measured_in=Grain.DAY if days <= MOST_UNITS else None)
+    remembered.write(query, whole)
+    recorded = Intervals.of([Interval(begin, Grain.DAY.add(begin, past))])
+    plain_table = replace(remembered, measured_in=None)
+
+    def write(written: Table, sql: str, compared: Intervals) -> None:
+        table.engine.write(replace(written.request(sql, whole), recorded=compared, grain=Grain.DAY))
+
+    plain, same, different = _best(
+        3,
+        lambda: write(plain_table, query, EMPTY),
+        lambda: write(remembered, query, recorded),
+        lambda: write(remembered, other, recorded),
+    )
     return {
-        "rows": rows,
         "write_seconds": round(plain, 2),
         "ratio_when_the_same": round(same / plain, 2),
         "ratio_when_different": round(different / plain, 2),

@@ -267,6 +267,12 @@ class BadSignal(DefinitionError):
     code = "LAM-DEF-006"
 
 
+class BadAudit(DefinitionError):
+    """An audit that does not exist, is called wrongly, or reads what is not there when it runs."""
+
+    code = "LAM-DEF-007"
+
+
 class GraphError(InvalidProject):
     """Names or dependencies do not make a graph."""
 

@@ -260,6 +260,7 @@ class FakeEngine:
         for row in rows:
             partitions.setdefault(_key(row, request), []).append(row)
         touched = {key for key in before if self._holds_some_of(request, key)}
+        _check_remembered(request, [row for key in touched for row in before[key]])
         for key in touched | (partitions.keys() & before.keys()):
             self._check_shown(request, key)
             kept = [row for row in before[key] if not _is_inside(row, request.interval)]
@@ -277,7 +278,7 @@ class FakeEngine:
             folders=folders,
             removed=tuple(sorted(touched - partitions.keys())),
             changed=_changed(request, rows, [row for key in touched for row in before[key]]),
-            content=repr(sorted(rows)) if request.interval is None else None,
+            contents=_contents(request, rows),
         )
 
     def _rows_of(self, request: WriteRequest) -> Iterable[Row]:
@@ -401,6 +402,22 @@ def _changed(request: WriteRequest, rows: Iterable[Row], old: Iterable[Row]) -> 
             unit = grain.floor(_time_of(row[0]))
             found.append(Interval(unit, grain.next(unit)))
     return Intervals.of(found).intersect(request.recorded)
+
+
+def _contents(request: WriteRequest, rows: Iterable[Row]) -> dict[Interval | None, str]:
+    stretches = (None,) if request.interval is None else request.measured
+    return {time: _content(rows, time) for time in stretches}
+
+
+def _content(rows: Iterable[Row], time: Interval | None) -> str:
+    return repr(sorted(row for row in rows if _is_inside(row, time)))
+
+
+def _check_remembered(request: WriteRequest, old: Iterable[Row]) -> None:
+    """What the head says of recorded time is what its rows are: a wrong memory would hide a rewrite."""
+    for time, text in request.base.head.contents.items() if request.base and request.interval else ():
+        if time is not None and request.interval.contains(time):
+            assert text == _content(old, time), f"{request.node}: the rows of {time} are not what the head remembers"
 
 
 _PREFIXES = {"month": 7, "day": 10}

@@ -43,6 +43,7 @@ from lamina.graph.kinds import (
 )
 from lamina.graph.model import (
     AuditCall,
+    AuditCode,
     Column,
     MacroEnvironment,
     Model,
@@ -371,6 +372,24 @@ kinds = st.one_of(
     ),
     st.builds(Managed),
 )
+audit_calls = st.builds(
+    AuditCall,
+    name=texts,
+    arguments=_mapping(texts),
+    blocking=st.none() | st.booleans(),
+    skip=st.none() | st.booleans(),
+    location=st.none() | locations,
+    code=st.none()
+    | st.builds(
+        AuditCode,
+        query=sql_texts,
+        parameters=_mapping(texts),
+        references=_mapping(names),
+        macros=macros,
+        is_blocking=st.booleans(),
+        is_skipped=st.booleans(),
+    ),
+)
 models = st.builds(
     Model,
     name=names,
@@ -392,7 +411,7 @@ models = st.builds(
     grain=st.sampled_from(Grain),
     allow_partials=st.booleans(),
     stamp=maybe_texts,
-    audits=_many(st.builds(AuditCall, name=texts, arguments=_mapping(texts))),
+    audits=_many(audit_calls),
     signals=_many(
         st.builds(
             SignalCall,

@@ -30,7 +30,7 @@ from lamina.identity.naming import LogicalName, PhysicalName, generation_name
 from lamina.spark.engine import SparkEngine
 from lamina.spark.tables import text_literal
 from lamina.timeline.grain import Grain
-from lamina.timeline.interval import Intervals
+from lamina.timeline.interval import EMPTY, Intervals
 from tests.spark.driver import Table
 
 pytest_plugins = ["tests.ports.conftest_engine"]
@@ -119,9 +119,12 @@ TIMES = [
 ]
 
 
+@pytest.mark.parametrize("measured_in", [None, Grain.DAY], ids=["read", "remembered"])
 @pytest.mark.parametrize("partitioned_by", LAYOUTS)
-def test_computing_again_tells_which_days_came_out_different(table: Table, partitioned_by: tuple[str, ...]) -> None:
-    table = by_day(table, partitioned_by=partitioned_by)
+def test_computing_again_tells_which_days_came_out_different(
+    table: Table, partitioned_by: tuple[str, ...], measured_in: Grain | None
+) -> None:
+    table = by_day(table, partitioned_by=partitioned_by, measured_in=measured_in)
     values = "(1, 'a', DATE'2024-01-01'), (2, NULL, DATE'2024-01-02'), (3, 'b', DATE'2024-01-03')"
     rows = f"SELECT * FROM VALUES {values} v(id, g, ds)"
     table.write(rows, THREE_DAYS)
@@ -132,6 +135,28 @@ def test_computing_again_tells_which_days_came_out_different(table: Table, parti
     assert changed_by(table, f"{rows} WHERE id <> 3", THREE_DAYS) == (("2024-01-03T00", "2024-01-04T00"),)
     assert changed_by(table, f"{rows} UNION ALL ({rows})", THREE_DAYS) == (("2024-01-01T00", "2024-01-04T00"),)
     assert changed_by(table, f"{rows} WHERE false", THREE_DAYS) == (("2024-01-01T00", "2024-01-04T00"),)
+
+
+def test_what_is_remembered_of_a_day_is_compared_without_reading_it(table: Table) -> None:
+    table = by_day(table, measured_in=Grain.DAY)
+    plain = table.write(THREE_ROWS, THREE_DAYS).statements
+    recorded = Intervals.from_pairs([("2024-01-01", "2024-01-03")])
+    again = replace(table.request(THREE_ROWS, THREE_DAYS), recorded=recorded, grain=Grain.DAY)
+    written = table.engine.write(again)
+    assert (written.changed, written.statements) == (EMPTY, plain)
+    table.publish(again, written)
+    late = f"{THREE_ROWS} UNION ALL SELECT 9, DATE'2024-01-02'"
+    later = table.engine.write(replace(table.request(late, THREE_DAYS), recorded=recorded, grain=Grain.DAY))
+    assert later.changed == Intervals.from_pairs([("2024-01-02", "2024-01-03")])
+    assert later.statements == plain
+
+
+def test_days_that_are_not_remembered_are_read(table: Table) -> None:
+    table = by_day(table)
+    table.write(THREE_ROWS, THREE_DAYS)
+    table = replace(table, measured_in=Grain.DAY)
+    late = f"{THREE_ROWS} UNION ALL SELECT 9, DATE'2024-01-02'"
+    assert changed_by(table, late, THREE_DAYS) == (("2024-01-02T00", "2024-01-03T00"),)
 
 
 def test_a_value_that_moved_to_another_column_is_a_difference(table: Table) -> None:
@@ -165,15 +190,14 @@ NESTED = (
 
 @pytest.mark.parametrize("values", NESTED, ids=lambda values: values[0])
 def test_values_inside_values_are_compared_too(table: Table, values: tuple[str, ...]) -> None:
-    found = [table.engine.write(table.request(f"SELECT {value} AS x")).content for value in values]
-    assert None not in found
+    found = [table.engine.write(table.request(f"SELECT {value} AS x")).contents[None] for value in values]
     assert len(set(found)) == len(values)
-    assert table.engine.write(table.request(f"SELECT {values[0]} AS x")).content == found[0]
+    assert table.engine.write(table.request(f"SELECT {values[0]} AS x")).contents[None] == found[0]
 
 
 def test_the_order_of_a_map_is_no_difference(table: Table) -> None:
     found = {
-        table.engine.write(table.request(f"SELECT {value} AS x")).content
+        table.engine.write(table.request(f"SELECT {value} AS x")).contents[None]
         for value in ("map('a', 1, 'b', 2)", "map('b', 2, 'a', 1)")
     }
     assert len(found) == 1

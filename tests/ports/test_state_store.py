@@ -41,7 +41,7 @@ from lamina.graph.names import NodeName
 from lamina.planning.inputs import Read, Rewrite, VersionFacts
 from lamina.state import backend, tables
 from lamina.state.migrations.upgrade import upgrade
-from lamina.timeline.interval import EMPTY, Intervals
+from lamina.timeline.interval import EMPTY, Interval, Intervals
 from tests.kit.state import (
     NOW,
     ORDERS,
@@ -486,7 +486,8 @@ def test_rewrites_are_told_after_a_head(store):
 
 def test_a_head_is_loaded_as_it_was_decided(store):
     store.commit([opened(1)])
-    shown = replace(head(1, 1), view_sql="SELECT 1", content="2:3:4")
+    day = Interval.from_pair(("2024-01-01", "2024-01-02"))
+    shown = replace(head(1, 1), view_sql="SELECT 1", contents={None: "2:3:4", day: "1:2:3"})
     store.commit([replace(decided(1, 1), head=shown)])
     assert store.load(LoadRequest(heads=(PHYSICAL,))).heads[PHYSICAL] == shown
 

@@ -39,7 +39,7 @@ def test_a_decorated_function_is_a_model(project):
                 columns={"ds": "TIMESTAMP", "x": "INT64"},
                 start="2024-01-01",
                 cron="@hourly",
-                audits=["not_empty", ("not_null", {"columns": ["x"]})],
+                audits=["not_constant(column := x)", ("not_null", {"columns": ["x"]})],
                 grain="x",
                 tags=["a"],
                 partitioned_by=["x"],
@@ -57,7 +57,7 @@ def test_a_decorated_function_is_a_model(project):
         ("x", "bigint", "why"),
     ]
     assert [(audit.name, dict(audit.arguments)) for audit in model.audits] == [
-        ("not_empty", {}),
+        ("not_constant", {"column": "x"}),
         ("not_null", {"columns": "(x)"}),
     ]
     assert (model.body.module, model.body.function) == ("models.p", "execute")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
+from lamina.app.contents import contents_after
 from lamina.app.ports import Base, GenerationRequest, RowSource, SqlQuery, WriteRequest, Written
 from lamina.app.records import AddPartitions, Head, PartitionKey, SwitchGeneration
 from lamina.errors import Location
@@ -13,6 +14,7 @@ from lamina.graph.model import Column
 from lamina.graph.names import NodeName
 from lamina.identity.naming import PhysicalName, batch_folder, generation_name
 from lamina.spark.engine import SparkEngine
+from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Interval
 
 _numbers = itertools.count(1)
@@ -35,6 +37,8 @@ class Table:
     columns: tuple[Column, ...] | None = None
     comments: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    measured_in: Grain | None = None
+    """Units whose rows are measured and remembered, so that they are compared without reading them."""
     head: Head | None = None
     manifest: dict[PartitionKey, str] = field(default_factory=dict)
     published_by: str = ""
@@ -45,6 +49,7 @@ class Table:
 
     def request(self, rows: str | RowSource, interval: tuple[str, str] | None = None) -> WriteRequest:
         number = next_number()
+        time = Interval.from_pair(interval) if interval else None
         return WriteRequest(
             node=NodeName(f"{self.schema}.{self.name}"),
             location=Location(file="models/t.sql", line=1),
@@ -55,7 +60,8 @@ class Table:
             columns=self.columns,
             comments=self.comments,
             partitioned_by=self.partitioned_by,
-            interval=Interval.from_pair(interval) if interval else None,
+            interval=time,
+            measured=tuple(self.measured_in.units(time)) if self.measured_in and time else (),
             time_column=self.time_column,
             base=Base(head=self.head, manifest=dict(self.manifest)) if self.head else None,
             settings=self.settings,
@@ -108,6 +114,7 @@ class Table:
             generation=generation,
             attempt=request.attempt,
             shape=written.shape,
+            contents=contents_after(request.interval, request.base, written),
         )
 
     def rows(self, select: str = "*") -> list[tuple[object, ...]]:

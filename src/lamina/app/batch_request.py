@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lamina.app.contents import units_to_measure
 from lamina.app.ports import PythonQuery, SeedRows, SqlQuery, WriteRequest
 from lamina.app.rendering import empty_relation
 from lamina.graph.kinds import IncrementalByTimeRange, Seed
@@ -66,6 +67,7 @@ def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, rela
         base=base,
         recorded=within(attempt.interval, target.recorded_time),
         grain=model.grain,
+        measured=units_to_measure(model, attempt.interval, target.recorded_time),
         settings=model.session_properties,
         properties=model.physical_properties,
         storage_format=model.storage_format,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lamina.app.events import Event
     from lamina.app.records import (
+        Contents,
         Fact,
         Head,
         HistoryEntry,
@@ -161,6 +162,8 @@ class WriteRequest:
     """Parts of the interval that the base holds rows for because they were computed before: what is compared."""
     grain: Grain | None = None
     """The units in which differences are told."""
+    measured: tuple[Interval, ...] = ()
+    """Stretches of the interval whose contents are wanted, few and apart; a later batch is compared with them."""
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     storage_format: str | None = None
@@ -181,8 +184,8 @@ class Written:
     null_times: int = 0
     changed: Intervals = EMPTY
     """Units of the request's recorded time whose rows are not those of the base; when in doubt, too many."""
-    content: str | None = None
-    """A text that is the same for the same rows, in any order, of a table that was written whole; `None`: unknown."""
+    contents: Contents = field(default_factory=lambda: MappingProxyType({}))
+    """Of a table that was written whole, or of the request's measured units, as far as they could be measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 PartitionKey: TypeAlias = "tuple[str | None, ...]"
 """Values of the partition columns as Spark prints them; empty for a table without partitions."""
 
+Contents: TypeAlias = "Mapping[Interval | None, str]"
+"""What was measured of the rows of stretches of time, `None` standing for the whole table: same text, same rows."""
+
 AttemptStatus: TypeAlias = Literal["open", "decided", "retracting", "done", "aborted"]
 
 
@@ -62,8 +65,8 @@ class Head:
     shape: TableShape
     view_sql: str | None = None
     """The query shown by a version that stores no rows."""
-    content: str | None = None
-    """What was measured of the rows of a whole table: equal texts mean equal rows. `None` where it was not."""
+    contents: Contents = field(default_factory=lambda: MappingProxyType({}))
+    """Of the whole table, or of its newest units: what the next batch is compared with, where it is there."""
 
 
 # --- how a publish is carried out, recorded before it is ---

@@ -34,7 +34,7 @@ def no_macros(_modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., 
 
 
 @lru_cache(maxsize=256)
-def _times(interval: Interval | None, execution: Instant, dialect: str) -> Mapping[str, str]:
+def time_texts(interval: Interval | None, execution: Instant, dialect: str) -> Mapping[str, str]:
     """The time variables as SQL text; kept, because all models of a command ask for the same few."""
     return time_literals(time_values(interval, execution), dialect)
 
@@ -137,7 +137,7 @@ class Relations:
         return resolve_tables(text, "spark", tables)
 
     def _expanded(self, model: Model, text: SqlText, interval: Interval | None, execution: Instant) -> str:
-        times = _times(interval, execution, model.dialect)
+        times = time_texts(interval, execution, model.dialect)
         if not text.is_time_dependent:
             return substitute_times(text.expanded, model.dialect, times)
         macros = model.body.macros if isinstance(model.body, SqlBody) else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.batch_request import comments_of, with_comments, with_declared, within, without_rows, write_request
+from lamina.app.contents import contents_after
 from lamina.app.ports import (
     AnalysisRequest,
     Base,
@@ -375,7 +376,7 @@ class VersionWriter:
                 generation=generation,
                 attempt=attempt.number,
                 shape=shape,
-                content=written.content,
+                contents=contents_after(attempt.interval, base, written),
             )
             rewritten = self._rewritten(attempt, base, written)
             decided = AttemptDecided(
@@ -400,7 +401,7 @@ class VersionWriter:
         if base is None or written.shape != base.head.shape:
             return False
         if attempt.interval is None:
-            return written.content is not None and written.content == base.head.content
+            return None in written.contents and written.contents[None] == base.head.contents.get(None)
         recorded = within(attempt.interval, self._target.recorded_time)
         return written.changed.is_empty and recorded.covers(attempt.interval)
 

@@ -21,6 +21,7 @@ from lamina.graph.kinds import (
     View,
 )
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
+from lamina.sql.builtin_audits import builtin_arguments, find_builtin
 from lamina.sql.render import strftime_to_spark
 from lamina.sql.types import columns_in
 from lamina.sql.values import KindValue
@@ -46,6 +47,7 @@ def check_model(model: Model, block: Block, columns: Sequence[Column] | None) ->
     if columns is not None:
         yield from _check_duplicates(model, columns)
         yield from _check_columns(model, block, columns)
+        yield from _check_audits(model, columns)
     if isinstance(model.kind, IncrementalByTimeRange):
         yield from _check_time_column(model.kind, model.grain, _inside_kind(block, "time_column"), columns)
 
@@ -84,11 +86,11 @@ def _check_partitions(model: Model, block: Block) -> Iterator[LaminaError]:
 
 def _check_policies(model: Model, block: Block) -> Iterator[LaminaError]:
     kind = model.kind
-    if isinstance(kind, Embedded) and model.audits and block.has("audits"):
+    if isinstance(kind, Embedded) and model.audits:
         yield DefinitionError(
             "an EMBEDDED model has no rows of its own to audit",
             hint="attach the audits to the models that read it",
-            location=block.place("audits"),
+            location=block.place("audits") if block.has("audits") else model.audits[0].location,
         )
     policy = None if isinstance(kind, Full | View | Embedded | Seed | External | Managed) else kind.policy
     if block.has("physical_version") and (policy is None or not policy.forward_only):
@@ -169,6 +171,24 @@ def _wanted_columns(model: Model, block: Block) -> Iterator[tuple[str, Location,
     if isinstance(kind, ScdType2ByColumn):
         for name in kind.columns:
             yield "columns", _inside_kind(block, "columns"), name
+
+
+def _check_audits(model: Model, columns: Sequence[Column]) -> Iterator[LaminaError]:
+    """Columns that built-in audits name and the model does not have."""
+    names = [column.name for column in columns]
+    if isinstance(model.kind, ScdType2ByTime | ScdType2ByColumn):
+        names += [model.kind.valid_from_name, model.kind.valid_to_name]
+    known = {name.lower() for name in names}
+    for call in model.audits:
+        builtin = find_builtin(call.name)
+        if builtin is None:
+            continue
+        arguments = builtin_arguments(call.name, call.arguments, model.dialect, call.location)
+        # An audit of the whole project is not wrong for all models: the error belongs to the one it does not fit.
+        own = call.location if call.location is not None and call.location.file == model.location.file else None
+        for name in builtin[0].named_columns(arguments):
+            if name.lower() not in known:
+                yield _missing(call.name, name, names, own or model.location)
 
 
 def _check_time_column(

@@ -96,11 +96,48 @@ Body: TypeAlias = SqlBody | PythonBody | SeedBody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCode:
+    """The query that finds the rows an audit refuses, with all that it takes to run it without the project's files.
+
+    The query has the arguments of the call in it and reads the audited rows as `THIS_MODEL`. `parameters` are these
+    arguments and the defaults in the query's dialect, for a query that must be expanded anew for every interval.
+    """
+
+    query: SqlText
+    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    references: Mapping[str, NodeName] = field(default_factory=lambda: MappingProxyType({}))
+    """Table names as written in the query (lower case, dotted) and the node each one means."""
+    macros: MacroEnvironment = field(default_factory=MacroEnvironment)
+    is_blocking: bool = True
+    is_skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCall:
-    """An audit attached to a model, arguments as SQL text."""
+    """An audit attached to a model: arguments as SQL text of the model's dialect, and the query they are put into.
+
+    `blocking` and `skip` are what the model says about it; None leaves it to the audit. A file of a model does not know
+    the queries in `audits/`; they are there once the project is loaded.
+    """
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    blocking: bool | None = None
+    skip: bool | None = None
+    location: Location | None = None
+    code: AuditCode | None = None
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether a failure keeps the model's rows from being published."""
+        own = self.code.is_blocking if self.code is not None else True
+        return own if self.blocking is None else self.blocking
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the audit is not to be run."""
+        own = self.code.is_skipped if self.code is not None else False
+        return own if self.skip is None else self.skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from lamina.errors import BadSchedule, LaminaError
 from lamina.graph.draft import WrittenReference
 from lamina.graph.kinds import Full, IncrementalByTimeRange
-from lamina.graph.model import AuditCall
 from lamina.graph.properties import Block
 from lamina.sql.names import make_table_name
 from lamina.sql.types import columns_in
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.graph.kinds import Kind, Setting
-    from lamina.graph.properties import CallValue
     from lamina.sql.values import Property, Value
 
 FURTHER = (
@@ -189,19 +187,6 @@ def read_depends_on(block: Block) -> tuple[WrittenReference, ...]:
         else:
             block.refuse("depends_on", "the name of a model or a list of them", value=item)
     return tuple(found)
-
-
-def read_audits(block: Block, defaults: Mapping[str, Property], inline: Mapping[str, str]) -> tuple[AuditCall, ...]:
-    """The project's audits, those of the header, and those written in the file."""
-    calls: list[CallValue] = []
-    if "audits" in defaults:
-        given = Block.of("defaults", (defaults["audits"],), block.location, block.dialect, block.problems)
-        calls.extend(given.calls("audits"))
-    calls.extend(block.calls("audits"))
-    found = [AuditCall(name=call.name, arguments=call.arguments) for call in calls]
-    listed = {call.name for call in found}
-    names = (key.removeprefix("audit ") for key in inline)
-    return (*found, *(AuditCall(name=name) for name in names if name not in listed))
 
 
 def _grain_text(value: Value) -> str:

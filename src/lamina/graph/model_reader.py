@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadName, BadPythonModel, DefinitionError, LaminaError, SyntaxProblem
+from lamina.graph.audits import CallReader, read_inline_audits
 from lamina.graph.check_model import check_model
 from lamina.graph.dag import Notice
 from lamina.graph.draft import Draft, WrittenReference
@@ -24,7 +25,6 @@ from lamina.graph.kinds import (
 from lamina.graph.model import Column, Model, SeedBody
 from lamina.graph.model_properties import (
     FURTHER,
-    read_audits,
     read_depends_on,
     read_further,
     read_grains,
@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from lamina.errors import Location
+    from lamina.graph.audits import AuditDefinition
     from lamina.graph.draft import Surroundings
     from lamina.graph.kinds import Kind
-    from lamina.graph.model import Body, PythonBody, VariableValue
+    from lamina.graph.model import AuditCall, Body, PythonBody, VariableValue
     from lamina.graph.read_body import ReadBody
     from lamina.sql.document import Document
     from lamina.sql.names import TableName
@@ -101,7 +102,6 @@ PROPERTIES = (
 """Every property of a MODEL header."""
 
 _TABLE_FORMATS = ("parquet", "delta", "iceberg", "hive", "hudi")
-_AUDIT_PROPERTIES = ("name", "dialect", "defaults", "blocking", "skip", "standalone")
 
 
 class ModelReader:
@@ -156,7 +156,7 @@ class ModelReader:
             self._default_statements(),
             self._problems,
         )
-        inline = self._inline_audits(document)
+        inline = self._inline_audits(document, kind)
         if body is None or name is None or kind is None:
             self._read_rest(name, kind or Full(), None, inline)
             return None
@@ -208,7 +208,8 @@ class ModelReader:
                     location=query.location,
                 )
             )
-        return None if name is None else self._finish(name, kind, SeedBody(path="", content_hash=""), None, {})
+        inline = self._inline_audits(document, kind)
+        return None if name is None else self._finish(name, kind, SeedBody(path="", content_hash=""), None, inline)
 
     def _open(self, properties: tuple[Property, ...]) -> Block:
         """The header with its macros expanded and the project's defaults behind it."""
@@ -316,7 +317,7 @@ class ModelReader:
 
     # --- everything else ---
     def _finish(
-        self, name: TableName, kind: Kind, body: Body, sql: ReadBody | None, inline: Mapping[str, str]
+        self, name: TableName, kind: Kind, body: Body, sql: ReadBody | None, inline: Mapping[str, AuditDefinition]
     ) -> Draft | None:
         before = len(self._problems)
         depends_on = read_depends_on(self._block)
@@ -339,7 +340,7 @@ class ModelReader:
         name: TableName | None,
         kind: Kind,
         sql: ReadBody | None,
-        inline: Mapping[str, str],
+        inline: Mapping[str, AuditDefinition],
         body: Body | None = None,
     ) -> tuple[Model | None, dict[str, str]]:
         """The model without its name resolved; read also when the body is wrong, so that all problems are found."""
@@ -354,7 +355,7 @@ class ModelReader:
             "start": read_time(block, "start"),
             "end": read_time(block, "end"),
             "stamp": block.text("stamp"),
-            "audits": read_audits(block, self._defaults, inline),
+            "audits": self._audits(kind, inline),
             "signals": read_signals(block, macro_scope(self._surroundings, self._blueprint)),
             "grains": read_grains(block),
             "partitioned_by": read_partitions(block, kind),
@@ -368,7 +369,7 @@ class ModelReader:
             "run_despite_unchanged": read_run_despite_unchanged(block, kind),
             "wait_for_parents": block.boolean("wait_for_parents") is not False,
             "follow_rewrites": block.boolean("follow_rewrites") is not False,
-            "further": MappingProxyType({**read_further(block), **inline}),
+            "further": MappingProxyType(read_further(block)),
         }
         if name is None or body is None:
             return None, descriptions
@@ -437,22 +438,22 @@ class ModelReader:
                     "columns",
                 )
 
-    def _inline_audits(self, document: Document) -> dict[str, str]:
-        """Audits written in the model's file, as text, by `audit <name>`."""
-        found: dict[str, str] = {}
-        for audit in document.audits:
-            block = Block.of("AUDIT", audit.header.properties, audit.header.location, self._dialect, self._problems)
-            block.check_keys(_AUDIT_PROPERTIES)
-            name = block.text("name")
-            if name is None:
-                self._problems.append(
-                    DefinitionError(
-                        "the audit has no name", hint="write `AUDIT (name …);`", location=audit.header.location
-                    )
-                )
-            else:
-                found[f"audit {name.lower()}"] = audit.query.text
-        return found
+    def _inline_audits(self, document: Document, kind: Kind | None) -> dict[str, AuditDefinition]:
+        """Audits written in the model's file, by name; they see what its query sees."""
+        scope = macro_scope(
+            self._surroundings, self._blueprint, kind=kind.name if kind else None, definitions=document.definitions
+        )
+        return read_inline_audits(document.audits, scope, self._problems)
+
+    def _audits(self, kind: Kind, inline: Mapping[str, AuditDefinition]) -> tuple[AuditCall, ...]:
+        reader = CallReader(
+            kind=kind,
+            dialect=self._dialect,
+            surroundings=self._surroundings,
+            scope=macro_scope(self._surroundings, self._blueprint, kind=kind.name),
+            inline=inline,
+        )
+        return reader.read(self._block, self._defaults)
 
 
 def certain_columns(model: Model, shape: QueryShape | None) -> tuple[Column, ...] | None:

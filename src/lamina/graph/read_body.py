@@ -38,8 +38,8 @@ class ReadBody:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Uses:
-    """What the expansions of one model have used so far."""
+class Uses:
+    """What the expansions of one model or audit have used so far."""
 
     variables: set[str] = field(default_factory=set)
     macros: set[str] = field(default_factory=set)
@@ -47,6 +47,7 @@ class _Uses:
     is_time_dependent: bool = False
 
     def add(self, expansion: Expansion) -> None:
+        """Count an expansion in."""
         self.variables |= set(expansion.variables_used)
         self.macros |= set(expansion.macros_used)
         self.columns |= set(expansion.columns_used)
@@ -85,13 +86,13 @@ def read_sql_body(
     `extra` are the project's default statements by property.
     """
     scope = macro_scope(surroundings, blueprint, kind=kind, definitions=document.definitions)
-    uses = _Uses()
+    uses = Uses()
     found: list[LaminaError] = []
     expansion = _expand(query, scope, uses, found)
     pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found)
     post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found)
     virtual = _statements((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
-    shape = _analyse(query, expansion, found) if expansion is not None else None
+    shape = analyse_expansion(query, expansion, found) if expansion is not None else None
     problems.extend(found)
     if found or expansion is None or shape is None:
         return None
@@ -103,7 +104,7 @@ def read_sql_body(
         pre_statements=pre,
         post_statements=post,
         on_virtual_update=virtual,
-        macros=_environment(uses, texts, document.definitions, surroundings, blueprint),
+        macros=macro_environment(uses, texts, document.definitions, surroundings, blueprint),
         has_star=shape.select_star,
     )
     # A second reading has looked everything up: what is still unknown then stays so.
@@ -111,7 +112,7 @@ def read_sql_body(
     return ReadBody(body=body, shape=shape, references=_references(shape, query, expansion), needs_columns=missing)
 
 
-def _expand(fragment: Fragment, scope: MacroScope, uses: _Uses, problems: list[LaminaError]) -> Expansion | None:
+def _expand(fragment: Fragment, scope: MacroScope, uses: Uses, problems: list[LaminaError]) -> Expansion | None:
     try:
         expansion = expand(fragment, scope)
     except LaminaError as error:
@@ -122,7 +123,7 @@ def _expand(fragment: Fragment, scope: MacroScope, uses: _Uses, problems: list[L
 
 
 def _statements(
-    fragments: Iterable[Fragment], scope: MacroScope, uses: _Uses, problems: list[LaminaError]
+    fragments: Iterable[Fragment], scope: MacroScope, uses: Uses, problems: list[LaminaError]
 ) -> tuple[SqlText, ...]:
     """The statements with their macros expanded; one that a macro leaves empty is none."""
     found: list[SqlText] = []
@@ -135,7 +136,8 @@ def _statements(
     return tuple(found)
 
 
-def _analyse(query: Fragment, expansion: Expansion, problems: list[LaminaError]) -> QueryShape | None:
+def analyse_expansion(query: Fragment, expansion: Expansion, problems: list[LaminaError]) -> QueryShape | None:
+    """What an expanded query reads and gives; None when it cannot be read, problems being where the user wrote."""
     if not expansion.text.strip():
         problems.append(
             DefinitionError(
@@ -173,8 +175,8 @@ def _references(shape: QueryShape, query: Fragment, expansion: Expansion) -> tup
     return tuple(found.values())
 
 
-def _environment(
-    uses: _Uses,
+def macro_environment(
+    uses: Uses,
     texts: list[str],
     definitions: tuple[Fragment, ...],
     surroundings: Surroundings,

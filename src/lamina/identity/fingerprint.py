@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.graph.dag import Graph
-    from lamina.graph.model import Model, PythonModule, SignalCall, SqlText
+    from lamina.graph.model import AuditCall, MacroEnvironment, Model, PythonModule, SignalCall, SqlText
     from lamina.graph.names import NodeName
 
 # Properties of kinds that never change what a row looks like: they decide when and in which portions work is done,
@@ -53,7 +53,7 @@ def query_hash(model: Model) -> str:
     match model.body:
         case SqlBody() as body:
             names = sorted(model.references.items())
-            return digest("sql", body.canonical, names, _expansion(body, (body.query,)))
+            return digest("sql", body.canonical, names, _expansion(body.macros, (body.query,)))
         case PythonBody() as body:
             return digest("python", body.function, _module_texts(body.modules), body.variables)
         case SeedBody() as body:
@@ -73,12 +73,11 @@ def _normalised(source: str) -> str:
         return source
 
 
-def _expansion(body: SqlBody, texts: tuple[SqlText, ...]) -> tuple[object, ...]:
+def _expansion(macros: MacroEnvironment, texts: tuple[SqlText, ...]) -> tuple[object, ...]:
     """Everything that texts are expanded from, where time decides more than literals and one expansion says little."""
     sources = tuple(text.source.text for text in texts if text.is_time_dependent)
     if not sources:
         return ()
-    macros = body.macros
     definitions = tuple(definition.text for definition in macros.definitions)
     return sources, definitions, _module_texts(macros.modules), macros.variables, macros.blueprint
 
@@ -109,7 +108,7 @@ def config_hash(model: Model) -> str:
         around = (
             _statements(before, model.dialect),
             _statements(after, model.dialect),
-            _expansion(model.body, (*before, *after)),
+            _expansion(model.body.macros, (*before, *after)),
         )
     declared = tuple((column.name, column.type) for column in model.columns or ()) if model.columns_are_declared else ()
     return digest(
@@ -126,6 +125,27 @@ def config_hash(model: Model) -> str:
         model.stamp,
         around,
     )
+
+
+def audit_key(call: AuditCall) -> str:
+    """A hash of what decides the outcome of an audit over given rows; not of its name or of what a failure leads to."""
+    code = call.code
+    if code is None:
+        return digest("unknown", call.name, call.arguments)
+    dialect = code.query.source.dialect
+    again = _expansion(code.macros, (code.query,))
+    return digest(
+        "audit",
+        _canonical(code.query.expanded, dialect),
+        dialect,
+        sorted(code.references.items()),
+        (again, code.parameters) if again else (),
+    )
+
+
+def _audit(call: AuditCall) -> tuple[object, ...]:
+    """What an audit is to a model; where it is written does not count."""
+    return call.name, call.arguments, call.is_blocking, call.is_skipped, audit_key(call)
 
 
 def _signal(call: SignalCall) -> tuple[object, ...]:
@@ -153,7 +173,7 @@ def metadata_hash(model: Model) -> str:
         model.cron_tz,
         model.grain,
         model.allow_partials,
-        model.audits,
+        tuple(_audit(call) for call in model.audits),
         tuple(_signal(call) for call in model.signals),
         model.grains,
         model.virtual_properties,

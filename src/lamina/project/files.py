@@ -15,6 +15,8 @@ from lamina.errors import (
     UnreadableFile,
     raise_all,
 )
+from lamina.graph.audit_references import resolve_audits
+from lamina.graph.audits import bind_audits, read_audit_file
 from lamina.graph.draft import Surroundings
 from lamina.graph.kinds import Seed
 from lamina.graph.model import SeedBody
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lamina.app.ports import ProjectSettings
+    from lamina.graph.audits import AuditDefinition
     from lamina.graph.dag import Graph
     from lamina.graph.draft import Draft
-    from lamina.graph.model import Source
+    from lamina.graph.model import AuditCode, Source
     from lamina.graph.resolve import ColumnsOf
     from lamina.graph.windows import Windows
     from lamina.project.discover import ProjectFile
@@ -52,6 +55,8 @@ _FIRST_BYTES = 1 << 20
 _SEED_FILES = "<seeds>"
 # Where it is remembered how far queries read into their parents.
 _WINDOWS = "<windows>"
+# Where the queries that audits in `audits/` become for the models that call them are remembered.
+_AUDITS = "<audits>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +162,7 @@ class _Load:
         files = discover(self._root)
         self._files = files
         modelled = (*files.sql_models, *files.python_models, *files.seeds)
-        self._file_count = len(modelled) + len(files.sources) + len(files.macros) + len(files.signals)
+        self._file_count = sum(map(len, (modelled, files.sources, files.macros, files.signals, files.audits)))
         if not modelled:
             raise _empty("put a `.sql` file into `models/` or a CSV file into `seeds/`")
         self._surroundings_key = self._key_of_surroundings()
@@ -214,10 +219,8 @@ class _Load:
     def _graph_key(self) -> str | None:
         """The state of the whole project; None when some file's dependencies are not known."""
         files = self._files
-        hashed = [
-            (file.path, self._safe_hash(file))
-            for file in (*files.sql_models, *files.python_models, *files.seeds, *files.sources, *files.signals)
-        ]
+        groups = (files.sql_models, files.python_models, files.seeds, files.sources, files.signals, files.audits)
+        hashed = [(file.path, self._safe_hash(file)) for group in groups for file in group]
         further = [self._dependency_key(file.path) for file in (*files.python_models, *files.macros, *files.signals)]
         seeds = self._dependency_key(_SEED_FILES)
         if self._problems or seeds is None or None in further:
@@ -237,7 +240,7 @@ class _Load:
             *self._read_all(self._files.sql_models, self._sql_file),
             *self._read_all(self._files.python_models, self._python_file),
         ]
-        drafts = self._with_signals(self._with_seeds(drafts))
+        drafts = self._with_audits(self._with_signals(self._with_seeds(drafts)))
         sources: list[Source] = self._read_all(self._files.sources, self._source_file)
         graph: Graph | None = None
         try:
@@ -332,6 +335,44 @@ class _Load:
             self._problems.extend(error.problems)
             return drafts
 
+    def _audit_file(self, file: ProjectFile) -> tuple[AuditDefinition, ...]:
+        def read() -> tuple[AuditDefinition, ...]:
+            return read_audit_file(self._text(file.path), file.path, self._around())
+
+        key = combine(self._surroundings_key, self._hashes.of(file.path, file.stamp))
+        found: tuple[AuditDefinition, ...] = self._remembered_or(file, key, read)
+        return found
+
+    def _with_audits(self, drafts: list[Draft]) -> list[Draft]:
+        """The drafts with the queries of the audits they name."""
+        before = len(self._problems)
+        definitions: list[AuditDefinition] = self._read_all(self._files.audits, self._audit_file)
+        if len(self._problems) > before:
+            # What broken files would have defined is not the fault of those who use it.
+            return drafts
+        known: dict[str, AuditCode] = self._earlier(_AUDITS, self._surroundings_key)
+        found: dict[str, AuditCode] = {}
+        self._new_entries[_AUDITS] = Entry(key=self._surroundings_key, value=found)
+
+        def remember(key: object, compute: Callable[[], AuditCode]) -> AuditCode:
+            name = combine(key)
+            if name not in found:
+                found[name] = known[name] if name in known else compute()
+            return found[name]
+
+        try:
+            return bind_audits(drafts, definitions, self._around, remember)
+        except LaminaError as error:
+            self._problems.extend(error.problems)
+            return drafts
+
+    def _earlier(self, name: str, key: str) -> dict[str, Any]:
+        """What an earlier load has kept under a name; nothing when it was found in other surroundings."""
+        if self._entries is None:
+            self._entries = unpack(self._remembered.entries) or {}
+        known = self._entries.get(name)
+        return known.value if known is not None and known.key == key else {}
+
     def _fill_seed(self, draft: Draft, path: str) -> Draft:
         place = self._root / path
         if not place.is_file():
@@ -402,12 +443,10 @@ class _Load:
             around = replace(self._around(), columns_of=columns_of)
             again = read_sql_file(self._text(file), file, stem, around)
             found = next(each for each in again if each.blueprint_number == draft.blueprint_number)
-            return replace(found, model=replace(found.model, signals=draft.model.signals))
+            bound = replace(found.model, signals=draft.model.signals, audits=draft.model.audits)
+            return replace(found, model=bound)
 
-        if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
-        known = self._entries.get(_WINDOWS)
-        before: dict[str, Windows] = known.value if known is not None and known.key == self._code_key else {}
+        before: dict[str, Windows] = self._earlier(_WINDOWS, self._code_key)
         after: dict[str, Windows] = {}
         self._new_entries[_WINDOWS] = Entry(key=self._code_key, value=after)
 
@@ -416,14 +455,16 @@ class _Load:
             after[name] = before[name] if name in before else compute()
             return after[name]
 
-        return resolve(
+        naming = Naming(schema=target.schema, schema_suffix=target.schema_suffix)
+        graph = resolve(
             drafts,
             sources,
-            Naming(schema=target.schema, schema_suffix=target.schema_suffix),
+            naming,
             strict_sources=self._config.strict_sources,
             read_again=read_again,
             remember=remember,
         )
+        return resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
 
     def _check_targets(self, drafts: list[Draft]) -> None:
         """Refuse targets that would give a model the same name in the same warehouse."""

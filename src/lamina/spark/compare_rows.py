@@ -1,7 +1,7 @@
 """Whether two sets of rows are the same, and in which units of time they are not, without bringing rows to the driver.
 
 Every row gets a hash; counts and sums of hashes are compared. Spark's hash leaves NULL out, so that `(NULL, 1)` and
-`(1, NULL)` would look the same: the position of every value is hashed along. Sums are taken of the two halves of a
+`(1, NULL)` would look the same: which values are NULL is hashed along. Sums are taken of the two halves of a
 hash, which thousands of millions of rows cannot bring to overflow; should it happen, the rows count as different.
 """
 
@@ -18,7 +18,7 @@ from lamina.sql.names import quote
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 HASH = "_lamina_hash"
 _LOW = 0xFFFFFFFF
+_BITS = 30
 _SIDE = "_lamina_side"
 _PIECE = "_lamina_piece"
 _MOST_PIECES = 64
@@ -66,12 +67,21 @@ NO_ROWS = Content(rows=0, low=None, high=None)
 
 def with_hash(rows: DataFrame, columns: StructType) -> DataFrame:
     """The rows with a column that holds the hash of the named columns."""
-    values = [
-        part
-        for index, field in enumerate(columns.fields)
-        for part in (_hashable(sf.col(quote(field.name)), field.dataType), sf.lit(index))
-    ]
-    return rows.withColumn(HASH, sf.xxhash64(*values))
+    named = [(sf.col(quote(field.name)), field.dataType) for field in columns.fields]
+    values = [_hashable(value, data_type) for value, data_type in named]
+    return rows.withColumn(HASH, sf.xxhash64(*values, *_which_are_null([value for value, _ in named])))
+
+
+def _which_are_null(values: list[SparkColumn]) -> list[SparkColumn]:
+    """Numbers with a bit for each value that is NULL: much cheaper for every row than to hash where a value stands."""
+    masks = []
+    for first in range(0, len(values), _BITS):
+        bits = [
+            sf.when(value.isNull(), sf.lit(1 << index)).otherwise(sf.lit(0))
+            for index, value in enumerate(values[first : first + _BITS])
+        ]
+        masks.append(reduce(lambda left, right: left.bitwiseOR(right), bits))
+    return masks
 
 
 def content_measures(counts: SparkColumn) -> dict[str, SparkColumn]:
@@ -84,10 +94,14 @@ def content_measures(counts: SparkColumn) -> dict[str, SparkColumn]:
     }
 
 
-def measure(rows: DataFrame) -> Content:
-    """Measure rows with a hash; one job."""
-    measures = content_measures(sf.lit(True))
-    return Content.of(rows.agg(*[value.alias(name) for name, value in measures.items()]).collect()[0].asDict())
+def contents_by_time(
+    rows: DataFrame, stretches: Sequence[Interval], condition: Callable[[Interval], str]
+) -> dict[Interval, Content]:
+    """What rows with a hash are in each of these stretches of time, as far as there are any; one job."""
+    measures = [value.alias(name) for name, value in content_measures(sf.lit(True)).items()]
+    counted = rows.filter(" OR ".join(f"({condition(piece)})" for piece in Intervals.of(stretches)))
+    grouped = _numbered(counted, stretches, condition).groupBy(_PIECE).agg(*measures)
+    return {stretches[row[_PIECE]]: Content.of(row.asDict()) for row in grouped.collect()}
 
 
 def differing_units(
@@ -100,7 +114,7 @@ def differing_units(
     """
     both = old.withColumn(_SIDE, sf.lit(-1)).select(HASH, _SIDE, *_names(old))
     both = both.unionByName(new.withColumn(_SIDE, sf.lit(1)).select(HASH, _SIDE, *_names(old)))
-    found, open_pieces, jobs = EMPTY, [piece for interval in within for piece in _cut(interval, grain, len(within))], 0
+    found, open_pieces, jobs = EMPTY, cut(within, grain), 0
     while open_pieces:
         jobs += 1
         different = _differing(both, open_pieces, condition)
@@ -109,15 +123,11 @@ def differing_units(
         units = [piece for piece in different if grain.next(piece.start) >= piece.end]
         found = found.union(Intervals.of(units))
         larger = [piece for piece in different if grain.next(piece.start) < piece.end]
-        open_pieces = [part for piece in larger for part in _cut(piece, grain, len(larger))]
+        open_pieces = cut(Intervals.of(larger), grain)
     return found, jobs
 
 
 def _differing(both: DataFrame, pieces: list[Interval], condition: Callable[[Interval], str]) -> list[Interval]:
-    first, *rest = pieces
-    number = sf.when(sf.expr(condition(first)), 0)
-    for index, piece in enumerate(rest, start=1):
-        number = number.when(sf.expr(condition(piece)), index)
     side, value = sf.col(_SIDE), sf.col(HASH)
     sums = [
         sf.sum(side),
@@ -125,16 +135,26 @@ def _differing(both: DataFrame, pieces: list[Interval], condition: Callable[[Int
         sf.try_sum(sf.shiftrightunsigned(value, 32) * side),
     ]
     is_different = reduce(lambda left, right: left | right, [total.isNull() | (total != 0) for total in sums])
-    grouped = both.withColumn(_PIECE, number).filter(sf.col(_PIECE).isNotNull()).groupBy(_PIECE)
+    grouped = _numbered(both, pieces, condition).groupBy(_PIECE)
     found = grouped.agg(is_different.alias("is_different")).filter("is_different").select(_PIECE).collect()
     return [pieces[row[0]] for row in sorted(found)]
 
 
-def _cut(interval: Interval, grain: Grain, among: int) -> list[Interval]:
-    """The interval in pieces of whole units, so few that all intervals together make a manageable number."""
-    pieces = max(2, _MOST_PIECES // max(1, among))
-    units = grain.count(interval) + 2
-    return list(grain.split(interval, max(1, -(-units // pieces))))
+def _numbered(rows: DataFrame, pieces: Sequence[Interval], condition: Callable[[Interval], str]) -> DataFrame:
+    """Rows of these pieces, each with the number of its own."""
+    first, *rest = pieces
+    number = sf.when(sf.expr(condition(first)), 0)
+    for index, piece in enumerate(rest, start=1):
+        number = number.when(sf.expr(condition(piece)), index)
+    return rows.withColumn(_PIECE, number).filter(sf.col(_PIECE).isNotNull())
+
+
+def cut(time: Intervals, grain: Grain) -> list[Interval]:
+    """The time in pieces of whole units, so few that they make a manageable number."""
+    pieces = max(2, _MOST_PIECES // max(1, len(time)))
+    return [
+        piece for interval in time for piece in grain.split(interval, max(1, -(-(grain.count(interval) + 2) // pieces)))
+    ]
 
 
 def _names(rows: DataFrame) -> list[str]:

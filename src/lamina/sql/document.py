@@ -41,10 +41,11 @@ _JINJA_WORD = re.compile(r"\bJINJA_(?:QUERY_BEGIN|STATEMENT_BEGIN|END)\b", re.IG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditBlock:
-    """An `AUDIT (…)` header with the query that finds bad rows."""
+    """An `AUDIT (…)` header with the query that finds bad rows; `dialect` is the one the header is written in."""
 
     header: Header
     query: Fragment
+    dialect: str = "spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +310,8 @@ def _close_audit(lexed: Lexed, parts: _Parts, audit: tuple[Header | None, Locati
                 dialect = check_dialect(text_of(given.value) or "", given.value.location)
         except LaminaError as error:
             parts.problems.extend(error.problems)
-        parts.audits.append(AuditBlock(header=header, query=_fragment(lexed, query, dialect)))
+        fragment = _fragment(lexed, query, dialect)
+        parts.audits.append(AuditBlock(header=header, query=fragment, dialect=lexed.fragment.dialect))
 
 
 # --- the query and what is around it ----------------------------------------------------------------------------------

@@ -48,7 +48,15 @@ _COMMENT = re.compile(r"--(?P<line>[^\n]*)|/\*(?P<block>.*?)\*/", re.DOTALL)
 
 # Rendered when the model is evaluated, not when it is loaded: their structure must be known before macros are.
 _LATE_PROPERTIES = frozenset(
-    {"audits", "signals", "physical_properties", "table_properties", "virtual_properties", "session_properties"}
+    {
+        "audits",
+        "defaults",
+        "signals",
+        "physical_properties",
+        "table_properties",
+        "virtual_properties",
+        "session_properties",
+    }
 )
 
 

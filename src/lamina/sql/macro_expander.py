@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _DEEPEST = 40
 _TEMPLATE_NAME = re.compile(r"@\{([^\W\d]\w*)\}|@([^\W\d]\w*)(?!\w*\()")
 _BARE = re.compile(r"\w+")
-_PREDEFINED = frozenset({"this_model", "runtime_stage", "model_kind_name"})
+PREDEFINED = frozenset({"this_model", "runtime_stage", "model_kind_name"})
+"""Variables that every text has, beside those of time."""
 
 
 class _Spoiled(Exception):
@@ -413,7 +414,7 @@ class Expander:
         if name in TIME_NAMES:
             self.times_used.add(name)
             return source.make(placeholder(name), index)
-        if name in _PREDEFINED:
+        if name in PREDEFINED:
             return source.make(self._predefined(name), index)
         is_known, value = self.variable(name)
         return self._written(value, source, index) if is_known else None
@@ -536,4 +537,4 @@ class Expander:
         functions = {name: name.upper() for name in (*BUILTINS, *GATES)}
         functions |= {name: name for name in (*scope.functions, *(name for name in defined if defined[name]))}
         values = {name for name, is_function in defined.items() if not is_function}
-        return KnownNames(variables=frozenset(own | values) | TIME_NAMES | _PREDEFINED, functions=functions)
+        return KnownNames(variables=frozenset(own | values) | TIME_NAMES | PREDEFINED, functions=functions)

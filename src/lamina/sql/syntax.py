@@ -154,16 +154,17 @@ def to_spark(text: str, dialect: str, location: Location | None = None) -> str:
     return _to_spark(text, tokenise(text, dialect, location), dialect, location)
 
 
-def generate(tree: exp.Expr, location: Location | None = None) -> str:
-    """Spark SQL text of a tree that was read from another dialect."""
+def generate(tree: exp.Expr, location: Location | None = None, dialect: str = SPARK) -> str:
+    """SQL text of a tree that was read from another dialect, for Spark unless another one is asked for."""
     for identifier in tree.find_all(exp.Identifier):
         if not is_plain_identifier(identifier.name):
             identifier.set("quoted", True)
     try:
-        translated = tree.sql(dialect=SPARK, unsupported_level=ErrorLevel.RAISE)
+        translated = tree.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
+        target = "Spark" if is_spark(dialect) else f"`{dialect}`"
         raise SyntaxProblem(
-            f"the SQL cannot be translated to Spark: {str(error).splitlines()[0]}",
+            f"the SQL cannot be translated to {target}: {str(error).splitlines()[0]}",
             hint="write this part in Spark's SQL, with `dialect spark`",
             location=location,
         ) from error
@@ -196,6 +197,13 @@ def starts_like_a_query(tokens: Sequence[Token]) -> bool:
 def end_of_query(text: str, tokens: Iterable[Token]) -> int:
     """Offset at which the first semicolon stands, or the length of the text."""
     return next((token.start for token in tokens if token.token_type is TokenType.SEMICOLON), len(text))
+
+
+def without_ending(text: str, dialect: str = SPARK) -> str:
+    """The query without a semicolon or comment behind it, so that it can stand in parentheses."""
+    tokens = tokenise(text, dialect)
+    end = end_of_query(text, tokens)
+    return text[: max((token.end + 1 for token in tokens if token.start < end), default=0)]
 
 
 def source_name(node: exp.Expr, text: str) -> str | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from lamina.app.records import (
     AddPartitions,
     Attempt,
+    Contents,
     Owner,
     PartitionColumn,
     PartitionKey,
@@ -46,6 +47,7 @@ from lamina.graph.kinds import (
 )
 from lamina.graph.model import (
     AuditCall,
+    AuditCode,
     Column,
     MacroEnvironment,
     Model,
@@ -300,6 +302,25 @@ KIND = _union(
 _OFFSET = _optional(_record(Offset, base=PLAIN, months=PLAIN, micros=PLAIN, is_day=PLAIN))
 _WINDOW = _record(InputWindow, lower=_OFFSET, upper=_OFFSET)
 
+_AUDIT_CODE = _record(
+    AuditCode,
+    query=_SQL_TEXT,
+    parameters=_SETTINGS,
+    references=_SETTINGS,
+    macros=_MACROS,
+    is_blocking=PLAIN,
+    is_skipped=PLAIN,
+)
+_AUDIT = _record(
+    AuditCall,
+    name=PLAIN,
+    arguments=_SETTINGS,
+    blocking=PLAIN,
+    skip=PLAIN,
+    location=_optional(_LOCATION),
+    code=_optional(_AUDIT_CODE),
+)
+
 _SIGNAL = _record(
     SignalCall,
     name=PLAIN,
@@ -330,7 +351,7 @@ MODEL = _record(
     grain=_GRAIN,
     allow_partials=PLAIN,
     stamp=PLAIN,
-    audits=_many(_record(AuditCall, name=PLAIN, arguments=_SETTINGS)),
+    audits=_many(_AUDIT),
     signals=_many(_SIGNAL),
     grains=_TEXTS,
     partitioned_by=_TEXTS,
@@ -408,6 +429,16 @@ _POINTERS = Codec(
 )
 
 
+_CONTENTS = Codec(
+    encode=lambda contents: [
+        [[time.start.micros, time.end.micros] if time else None, text] for time, text in contents.items()
+    ],
+    decode=lambda pairs: MappingProxyType(
+        {Interval(Instant(time[0]), Instant(time[1])) if time else None: text for time, text in pairs}
+    ),
+)
+
+
 # --- documents --------------------------------------------------------------------------------------------------------
 class Document(Generic[V]):
     """A codec with its envelope: the text of one stored value."""
@@ -460,6 +491,7 @@ shape_document: Document[TableShape] = Document("shape", SHAPE)
 owner_document: Document[Owner] = Document("owner", OWNER)
 reads_document: Document[tuple[Read, ...]] = Document("reads", _READS)
 intervals_document: Document[Intervals] = Document("intervals", _INTERVALS)
+contents_document: Document[Contents] = Document("contents", _CONTENTS)
 pointers_document: Document[Mapping[NodeName, Pointer]] = Document("pointers", _POINTERS)
 columns_document: Document[Mapping[str, str]] = Document("column fingerprints", _SETTINGS)
 error_document: Document[Mapping[str, Any]] = Document("error", _SETTINGS)

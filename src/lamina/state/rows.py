@@ -13,6 +13,7 @@ from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.codec import (
     attempt_document,
     columns_document,
+    contents_document,
     error_document,
     event_document,
     intervals_document,
@@ -124,7 +125,7 @@ def to_head(row: AnyRow) -> Head:
         attempt=row.attempt,
         shape=shape_document.read(row.shape),
         view_sql=row.view_sql,
-        content=row.content,
+        contents=contents_document.read(row.contents),
     )
 
 

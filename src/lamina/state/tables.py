@@ -122,7 +122,7 @@ heads = Table(
     Column("attempt", BigInteger, nullable=False),
     Column("shape", Text, nullable=False),
     Column("view_sql", Text),
-    Column("content", Text),
+    Column("contents", Text, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -31,6 +31,7 @@ from lamina.state.codec import (
     EventDetail,
     attempt_document,
     columns_document,
+    contents_document,
     error_document,
     event_document,
     intervals_document,
@@ -276,7 +277,7 @@ class Writer:
                 "attempt": head.attempt,
                 "shape": shape_document.write(head.shape),
                 "view_sql": head.view_sql,
-                "content": head.content,
+                "contents": contents_document.write(head.contents),
             },
         )
         if not fact.rewritten.is_empty:

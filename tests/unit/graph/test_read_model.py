@@ -320,7 +320,7 @@ def test_an_audit_in_the_file_is_attached():
         "MODEL (name a, kind FULL); SELECT 1 AS x; AUDIT (name positive); SELECT * FROM @this_model WHERE x <= 0"
     )
     assert [audit.name for audit in model.audits] == ["positive"]
-    assert "x <= 0" in model.further["audit positive"]
+    assert "x <= 0" in model.audits[0].code.query.expanded
 
 
 def test_defaults_of_the_project_stand_behind_the_header():

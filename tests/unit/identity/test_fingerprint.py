@@ -37,7 +37,7 @@ from lamina.graph.model import (
     SqlText,
 )
 from lamina.graph.names import NodeName
-from lamina.identity.fingerprint import digest, has_object, version_of, versions_of
+from lamina.identity.fingerprint import audit_key, digest, has_object, version_of, versions_of
 from lamina.identity.naming import VersionId, batch_folder, generation_name, logical_name, physical_name
 from lamina.sql.fragment import Fragment
 from lamina.timeline.grain import Grain
@@ -244,6 +244,74 @@ def test_a_time_columns_format_counts():
     assert version(model("a.b", kind=daily_with("time_column", TimeColumn(name="ds", format="%Y%m%d")))) != version(
         model("a.b", kind=daily())
     )
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+def audited(call: str, inline: str = "", **around: object) -> Model:
+    audits = f"audits ({call})," if call else ""
+    return written(f"SELECT 1 AS id, 2 AS n;\n{inline}", audits, **around)
+
+
+INLINE = "AUDIT (name mine, defaults (least = 1)); SELECT * FROM @this_model WHERE id < @least"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (audited("not_null(columns := id)"), audited("not_null(columns := n)")),
+        (audited("not_null(columns := id)"), audited("unique_values(columns := id)")),
+        (audited("not_null(columns := id)"), audited("not_null(columns := id, condition := n > 1)")),
+        (audited("", INLINE), audited("", INLINE.replace("<", "<="))),
+        (audited("", INLINE), audited("", INLINE.replace("= 1", "= 2"))),
+        (audited("", INLINE), audited("mine(least := 2)", INLINE)),
+    ],
+)
+def test_what_an_audit_asks_is_metadata_and_decides_its_outcome(before: Model, after: Model):
+    assert version(before) == version(after)
+    assert definition(before) != definition(after)
+    assert audit_key(before.audits[0]) != audit_key(after.audits[0])
+
+
+@pytest.mark.parametrize("said", ["blocking := false", "skip := true"])
+def test_what_a_failure_leads_to_is_metadata_and_does_not_decide_the_outcome(said: str):
+    before, after = audited("not_null(columns := id)"), audited(f"not_null(columns := id, {said})")
+    assert version(before) == version(after)
+    assert definition(before) != definition(after)
+    assert audit_key(before.audits[0]) == audit_key(after.audits[0])
+
+
+def test_how_and_where_an_audit_is_written_does_not_matter():
+    before = audited("", INLINE)
+    after = audited(
+        "", "\n\n-- words\n" + INLINE.replace("SELECT *", "select   *  /* all */").replace("id <", "`ID` <")
+    )
+    assert before.audits[0].location != after.audits[0].location
+    assert version_of(before, {}) == version_of(after, {})
+    assert audit_key(before.audits[0]) == audit_key(after.audits[0])
+
+
+def test_a_copy_that_does_not_block_asks_the_same():
+    one, other = audited("not_null(columns := id), not_null_non_blocking(columns := id)").audits
+    assert audit_key(one) == audit_key(other)
+
+
+def test_whatever_a_time_dependent_audit_is_expanded_from_decides_its_outcome():
+    text = (
+        "AUDIT (name mine, defaults (least = 1, other = 2));\n"
+        "SELECT * FROM @this_model WHERE @IF(@execution_ds > @since, id < @least, id < @other)"
+    )
+    keys = {
+        audit_key(audited("", changed, variables={"since": since}).audits[0])
+        for changed in (text, text.replace("other = 2", "other = 3"), text.replace("least = 1", "least = 4"))
+        for since in ("2024-01-01", "2024-02-01")
+    }
+    assert len(keys) == 6
+
+
+def test_the_table_that_an_audit_reads_decides_its_outcome():
+    (call,) = audited("", "AUDIT (name a); SELECT * FROM @this_model LEFT ANTI JOIN other USING (id)").audits
+    moved = replace(call, code=replace(call.code, references={"other": NodeName("test.other")}))
+    assert audit_key(call) != audit_key(moved)
 
 
 # --- seeds and Python -------------------------------------------------------------------------------------------------

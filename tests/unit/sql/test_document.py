@@ -177,6 +177,7 @@ class TestParts:
         assert found.query.text == "SELECT 1"
         assert [block.query.text for block in found.audits] == ["SELECT * FROM @this_model WHERE x", "@check(a)"]
         assert [block.query.dialect for block in found.audits] == ["spark", "duckdb"]
+        assert [block.dialect for block in found.audits] == ["spark", "spark"]
         assert [block.header.comment for block in found.audits] == [None, "about the second"]
 
     def test_a_file_of_audits(self) -> None:

@@ -108,6 +108,14 @@ def test_a_definition_written_before_a_field_existed_takes_its_default():
     assert model_document.read(json.dumps(data)) == bare
 
 
+def test_an_audit_written_before_its_query_was_recorded_can_be_read():
+    data = json.loads(model_document.write(kit.model()))
+    data["d"]["audits"] = [{"name": "not_null", "arguments": {"columns": "id"}}]
+    (audit,) = model_document.read(json.dumps(data)).audits
+    assert (audit.name, dict(audit.arguments)) == ("not_null", {"columns": "id"})
+    assert (audit.code, audit.is_blocking, audit.is_skipped) == (None, True, False)
+
+
 def test_defaults_are_written_out_so_that_they_may_change_later():
     data = json.loads(model_document.write(kit.model()))
     assert data["d"]["cron"] == "@daily"

@@ -23,8 +23,9 @@ from lamina.spark.compare_rows import (
     NO_ROWS,
     Content,
     content_measures,
+    contents_by_time,
+    cut,
     differing_units,
-    measure,
     with_hash,
 )
 from lamina.spark.errors import translate
@@ -33,15 +34,15 @@ from lamina.spark.partitions import (
     LONGEST_FOLDER,
     NULL_FOLDER,
     find_time_key,
-    partition_path,
     plan_partitions,
     too_long,
     touch,
 )
 from lamina.spark.tables import table_name
 from lamina.spark.types import can_read_as, columns_of
+from lamina.spark.written_files import partitions_below, read_back
 from lamina.sql.names import quote
-from lamina.timeline.interval import EMPTY
+from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lamina.app.ports import Base, Reach, WriteRequest
-    from lamina.app.records import PartitionColumn, PartitionKey
+    from lamina.app.records import Contents, PartitionColumn, PartitionKey
     from lamina.graph.model import Column
-    from lamina.timeline.interval import Intervals
+    from lamina.timeline.interval import Interval
 
 _KEPT = "_lamina_kept"
 _MOST_CONDITIONS = 200
@@ -105,17 +106,10 @@ class _Batch:
     """Partitions of the base with rows inside and outside the interval."""
     is_open: bool
     """Whether only the base's rows tell which partitions are touched."""
-    recorded: str | None = None
-    """Holds for rows of the part of the interval that is compared with the base."""
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
         return self.shape.partition_columns
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether anybody asks what the rows are: for a whole table, and for time that was computed before."""
-        return self.condition is None or self.recorded is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +117,9 @@ class _Measured:
     """What a write job saw of its own rows."""
 
     rows: int
-    content: Content
-    """Of the rows that are compared."""
+    content: str | None
+    """Of a whole table, as far as it is known."""
     null_times: int = 0
-    keys: frozenset[PartitionKey] = field(default_factory=frozenset)
 
 
 # --- before the job ---------------------------------------------------------------------------------------------------
@@ -161,16 +154,13 @@ def _plan(frame: DataFrame, request: WriteRequest) -> _Batch:
         gone=gone,
         partly=partly,
         is_open=is_open,
-        recorded=_recorded(request, time),
     )
 
 
-def _recorded(request: WriteRequest, time: Column) -> str | None:
-    """The part of the interval that was computed before; nothing where there is no base to compare with."""
-    if request.base is None or request.time_column is None or request.recorded.is_empty:
-        return None
-    declared = request.time_column
-    return " OR ".join(f"({in_interval(time, declared, interval)})" for interval in request.recorded)
+def _has_same_columns(base: Base, shape: TableShape) -> bool:
+    """Whether rows can be compared at all: columns of other names or types make every row another one."""
+    before = [(column.name, column.type) for column in base.head.shape.columns]
+    return before == [(column.name, column.type) for column in shape.columns]
 
 
 def _widened(frame: DataFrame, base: Base) -> DataFrame:
@@ -211,56 +201,105 @@ def _write_at_once(session: SparkSession, frame: DataFrame, batch: _Batch, root:
         rows = rows.withColumn(_KEPT, sf.lit(False)).unionByName(kept.withColumn(_KEPT, sf.lit(True)))
     reach("write.half_folder")
     measured = _write(rows, batch, root, is_append=False)
-    changed, compared = _changed(session, frame, batch, measured, root)
-    touched = batch.gone | batch.partly
-    return _written(batch, measured, measured.keys, touched, changed, statements=1 + compared)
+    folders = _folders(session, rows, batch, root)
+    compared = _compare(session, frame, batch, bool(measured.rows), root)
+    return _written(batch, measured, folders, batch.gone | batch.partly, compared, statements=1)
 
 
 def _write_and_look(session: SparkSession, frame: DataFrame, batch: _Batch, root: str, reach: Reach) -> Written:
     base = batch.request.base
-    measured = _write(_new_rows(frame, batch), batch, root, is_append=False)
+    rows = _new_rows(frame, batch)
+    measured = _write(rows, batch, root, is_append=False)
     reach("write.half_folder")
+    folders = _folders(session, rows, batch, root)
+    compared = _compare(session, frame, batch, bool(measured.rows), root)
     if base is None or batch.condition is None:
-        return _written(batch, measured, measured.keys, batch.gone, EMPTY, statements=1)
+        return _written(batch, measured, folders, batch.gone, compared, statements=1)
     inside = _keys_in(session.table(table_name(base.head.generation)).filter(batch.condition), batch.columns)
-    touched = inside | (measured.keys & frozenset(base.manifest))
-    changed, compared = _changed(session, frame, batch, measured, root)
+    touched = inside | (frozenset(folders) & frozenset(base.manifest))
     if not touched:
-        return _written(batch, measured, measured.keys, frozenset(), changed, statements=2 + compared)
-    kept = _write(_kept_rows(session, base, batch, touched), batch, root, is_append=True)
-    return _written(batch, measured, measured.keys | kept.keys, touched, changed, statements=3 + compared)
+        return _written(batch, measured, folders, frozenset(), compared, statements=2)
+    _write(_kept_rows(session, base, batch, touched), batch, root, is_append=True)
+    folders = _folders(session, rows, batch, root)
+    return _written(batch, measured, folders, touched, compared, statements=3)
 
 
-def _changed(
-    session: SparkSession, frame: DataFrame, batch: _Batch, measured: _Measured, root: str
-) -> tuple[Intervals, int]:
-    """Units of recorded time with other rows than the base has, and how many further jobs it took to know."""
+def _folders(session: SparkSession, rows: DataFrame, batch: _Batch, root: str) -> dict[PartitionKey, str]:
+    """The partitions that lie in the batch's folder."""
+    folder = batch.request.folder
+    if not batch.columns:
+        return {(): folder}
+    schema = StructType([field for field in rows.schema.fields if field.name != _KEPT])
+    return partitions_below(read_back(session, f"{root}/{folder}", schema), folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """What the new rows are, next to the old ones of the same time."""
+
+    changed: Intervals = EMPTY
+    contents: Contents = field(default_factory=dict)
+    jobs: int = 0
+
+
+def _compare(session: SparkSession, frame: DataFrame, batch: _Batch, has_rows: bool, root: str) -> _Compared:
+    """Find out which recorded time has other rows than the base, and what is to be remembered of the new ones.
+
+    Old rows are read only of time that nothing is remembered of.
+    """
     request = batch.request
     base, declared, grain = request.base, request.time_column, request.grain
-    if base is None or declared is None or grain is None or batch.recorded is None:
-        return EMPTY, 0
-    names = [(column.name, column.type) for column in batch.shape.columns]
-    if names != [(column.name, column.type) for column in base.head.shape.columns]:
-        return request.recorded, 0
-    touched = batch.gone | batch.partly
-    if not batch.is_open and not touched and measured.content.rows == 0:
-        return EMPTY, 0
-    old = session.table(table_name(base.head.generation))
-    if batch.columns and touched and not batch.is_open:
-        old = old.filter(_one_of(batch.columns, touched))
-    visible = StructType([frame.schema[column.name] for column in batch.shape.columns])
-    wanted = [sf.col(quote(column.name)) for column in batch.shape.columns]
-    old = with_hash(old.select(*wanted).filter(batch.recorded), visible)
-    if measure(old).is_same(measured.content):
-        return EMPTY, 1
-    stored = _new_rows(frame, batch).schema
-    written = session.read.schema(stored).parquet(f"{root}/{request.folder}")
-    new = with_hash(written.select(*wanted).filter(batch.recorded), visible)
+    if declared is None or batch.condition is None:
+        return _Compared()
+    recorded = request.recorded if base is not None else EMPTY
+    is_comparable = base is None or _has_same_columns(base, batch.shape)
+    open_time = recorded.minus(Intervals.of(request.measured)) if is_comparable else EMPTY
+    stretches = [*request.measured, *(cut(open_time, grain) if grain else ())]
+    if not stretches:
+        return _Compared(changed=recorded)
     time = find_time_column(batch.shape.columns, declared)
-    units, jobs = differing_units(
-        old, new, request.recorded, grain, lambda interval: in_interval(time, declared, interval)
-    )
-    return units, 1 + jobs
+    hashed = _Hashed(batch, frame, lambda interval: in_interval(time, declared, interval))
+    new = hashed.rows(read_back(session, f"{root}/{request.folder}", hashed.stored))
+    now = contents_by_time(new, stretches, hashed.condition) if has_rows else {}
+    jobs = 1 if has_rows else 0
+    known = {stretch: text for stretch in stretches if (text := now.get(stretch, NO_ROWS).to_text()) is not None}
+    contents: dict[Interval | None, str] = {unit: known[unit] for unit in request.measured if unit in known}
+    if base is None or grain is None or not is_comparable:
+        return _Compared(changed=recorded, contents=contents, jobs=jobs)
+    compared = [stretch for stretch in stretches if recorded.covers(stretch)]
+    unknown = [stretch for stretch in compared if stretch not in base.head.contents]
+    found: dict[Interval, Content] = {}
+    if unknown and (batch.is_open or batch.gone or batch.partly):
+        old = hashed.rows(_old_rows(session, base, batch))
+        found, jobs = contents_by_time(old, unknown, hashed.condition), jobs + 1
+    before = {stretch: found.get(stretch, NO_ROWS).to_text() for stretch in unknown} | dict(base.head.contents)
+    different = [stretch for stretch in compared if stretch not in known or known[stretch] != before[stretch]]
+    units = Intervals.of(stretch for stretch in different if grain.next(stretch.start) >= stretch.end)
+    larger = Intervals.of(different).minus(units)
+    if not larger.is_empty:
+        old = hashed.rows(_old_rows(session, base, batch))
+        smaller, further = differing_units(old, new, larger, grain, hashed.condition)
+        units, jobs = units.union(smaller), jobs + further
+    return _Compared(changed=units.intersect(recorded), contents=contents, jobs=jobs)
+
+
+class _Hashed:
+    """Rows of a batch and of its base in the form in which they are compared."""
+
+    def __init__(self, batch: _Batch, frame: DataFrame, condition: Callable[[Interval], str]) -> None:
+        self.condition = condition
+        self.stored = _new_rows(frame, batch).schema
+        self._names = [quote(column.name) for column in batch.shape.columns]
+        self._visible = StructType([self.stored[column.name] for column in batch.shape.columns])
+
+    def rows(self, rows: DataFrame) -> DataFrame:
+        return with_hash(rows.select(*self._names), self._visible)
+
+
+def _old_rows(session: SparkSession, base: Base, batch: _Batch) -> DataFrame:
+    rows = session.table(table_name(base.head.generation))
+    touched = batch.gone | batch.partly
+    return rows.filter(_one_of(batch.columns, touched)) if batch.columns and touched and not batch.is_open else rows
 
 
 def _new_rows(frame: DataFrame, batch: _Batch) -> DataFrame:
@@ -337,17 +376,12 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
         "rows": sf.count_if(~is_kept & has_time),
         "null_times": sf.count_if(~is_valid),
     }
-    if batch.columns:
-        key = sf.struct(*[sf.col(quote(column.name)).cast("string") for column in batch.columns])
-        measures["keys"] = sf.collect_set(sf.when(is_valid, key))
     texts = [column for column in batch.columns if not column.is_hidden and column.type == "string"]
     for index, column in enumerate(texts):
         measures[f"empty_{index}"] = sf.count_if(is_valid & sf.col(quote(column.name)).isin("", NULL_FOLDER))
-    if batch.is_measured and not is_append:
-        visible = StructType([rows.schema[column.name] for column in batch.shape.columns])
-        rows = with_hash(rows, visible)
-        in_scope = sf.coalesce(sf.expr(batch.recorded), sf.lit(False)) if batch.recorded else sf.lit(True)
-        measures |= content_measures(~is_kept & has_time & in_scope)
+    if batch.condition is None:
+        rows = with_hash(rows, StructType([rows.schema[column.name] for column in batch.shape.columns]))
+        measures |= content_measures(sf.lit(True))
     observation = Observation()
     observed = rows.observe(observation, *[measure.alias(name) for name, measure in measures.items()])
     if batch.time and not is_append:
@@ -361,10 +395,10 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
     except Exception as error:
         _explain_long_values(rows, batch, error)
         raise
-    return _measured(observation.get, batch, texts)
+    return _measured(observation.get, texts)
 
 
-def _measured(found: Mapping[str, Any], batch: _Batch, texts: list[PartitionColumn]) -> _Measured:
+def _measured(found: Mapping[str, Any], texts: list[PartitionColumn]) -> _Measured:
     if "rows" not in found:
         raise QueryFailed("Spark wrote the rows but did not report how many", hint="run the command again")
     for index, column in enumerate(texts):
@@ -374,53 +408,35 @@ def _measured(found: Mapping[str, Any], batch: _Batch, texts: list[PartitionColu
                 f"{found[f'empty_{index}']} rows, which Spark would read back as NULL",
                 hint=f"use another value, such as `coalesce(nullif({column.name}, ''), 'none')`",
             )
-    keys = frozenset(_key(tuple(row), batch.columns) for row in found.get("keys", ()))
     return _Measured(
         rows=int(found["rows"]),
-        content=Content.of(found) if "content_rows" in found else NO_ROWS,
+        content=Content.of(found).to_text() if "content_rows" in found else None,
         null_times=int(found["null_times"]),
-        keys=keys or _no_keys(batch),
     )
-
-
-def _key(values: tuple[str | None, ...], columns: tuple[PartitionColumn, ...]) -> PartitionKey:
-    """The key as the catalog knows it: of a hidden column, empty text is in the folder for NULL."""
-    return tuple(
-        None if column.is_hidden and value in {"", NULL_FOLDER} else value
-        for column, value in zip(columns, values, strict=True)
-    )
-
-
-def _no_keys(batch: _Batch) -> frozenset[PartitionKey]:
-    return frozenset() if batch.columns else frozenset({()})
 
 
 def _keys_in(rows: DataFrame, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:
     found = rows.select(*[sf.col(quote(column.name)).cast("string") for column in columns]).distinct().collect()
-    return frozenset(_key(tuple(row), columns) for row in found)
+    return frozenset(tuple(row) for row in found)
 
 
 def _written(
     batch: _Batch,
     measured: _Measured,
-    keys: frozenset[PartitionKey],
+    folders: Mapping[PartitionKey, str],
     touched: frozenset[PartitionKey],
-    changed: Intervals,
+    compared: _Compared,
     statements: int,
 ) -> Written:
-    folder = batch.request.folder
-    place: Callable[[PartitionKey], str] = (
-        (lambda key: f"{folder}/{partition_path(batch.columns, key)}") if batch.columns else (lambda _: folder)
-    )
     return Written(
         rows=measured.rows,
         shape=batch.shape,
-        folders={key: place(key) for key in sorted(keys, key=_sortable)},
-        removed=tuple(sorted(touched - keys, key=_sortable)),
-        statements=statements,
+        folders={key: folders[key] for key in sorted(folders, key=_sortable)},
+        removed=tuple(sorted(touched - folders.keys(), key=_sortable)),
+        statements=statements + compared.jobs,
         null_times=measured.null_times,
-        changed=changed,
-        content=measured.content.to_text() if batch.condition is None else None,
+        changed=compared.changed,
+        contents=compared.contents if measured.content is None else {None: measured.content},
     )
 
 

@@ -1,0 +1,117 @@
+"""From the audits of a model to the SQL that Spark gets: one query each, whose rows are the failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lamina.app.rendering import time_texts
+from lamina.errors import BadAudit, LaminaError
+from lamina.identity.fingerprint import audit_key
+from lamina.sql.builtin_audits import THIS_MODEL
+from lamina.sql.macros import MacroScope, expand, substitute_times
+from lamina.sql.render import resolve_tables, to_spark
+from lamina.sql.syntax import without_ending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lamina.app.rendering import Relations
+    from lamina.errors import Location
+    from lamina.graph.model import AuditCall, AuditCode, Model
+    from lamina.timeline.interval import Instant, Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    """One audit over given rows; `arguments` is how the model calls it, such as `columns := (id)`, for people.
+
+    The same rows give the same outcome for the same `key`, unless the query reads other tables too.
+    """
+
+    name: str
+    arguments: str
+    is_blocking: bool
+    sql: str
+    key: str
+    location: Location | None = None
+    """Where the model calls the audit, or where the audit stands in the model's file."""
+
+
+def audit_queries(
+    model: Model,
+    audits: Iterable[AuditCall],
+    relation: str,
+    relations: Relations,
+    interval: Interval | None,
+    execution: Instant,
+) -> tuple[AuditQuery, ...]:
+    """The queries of those audits that are not skipped, in their order.
+
+    `relation` is what is audited: the text of a table's name, or a subquery in parentheses, already narrowed to the
+    interval. Other tables are read as `relations` says. Each query can stand in parentheses.
+    """
+    return tuple(
+        AuditQuery(
+            name=call.name,
+            arguments=", ".join(f"{key} := {text}" for key, text in call.arguments.items()),
+            is_blocking=call.is_blocking,
+            sql=_query(model, call, relation, relations, interval, execution),
+            key=audit_key(call),
+            location=call.location,
+        )
+        for call in audits
+        if not call.is_skipped
+    )
+
+
+def _query(
+    model: Model,
+    call: AuditCall,
+    relation: str,
+    relations: Relations,
+    interval: Interval | None,
+    execution: Instant,
+) -> str:
+    code = call.code
+    if code is None:
+        raise BadAudit(
+            f"audit `{call.name}` of `{model.name}` was recorded without its query",
+            hint="run `lamina build`, which records it",
+            location=call.location or model.location,
+            node=model.name,
+        )
+    dialect = code.query.source.dialect
+    try:
+        text = _expanded(model, code, time_texts(interval, execution, dialect), relations)
+        tables = {
+            written: relation if node == model.name else relations.relation(node, interval, execution)
+            for written, node in code.references.items()
+        }
+        # Translated before tables are put in: those are Spark's already.
+        query = without_ending(to_spark(text, dialect))
+        return resolve_tables(query, "spark", {**tables, THIS_MODEL: relation})
+    except LaminaError as error:
+        for problem in error.problems:
+            problem.location = problem.location or call.location or model.location
+            problem.node = problem.node or model.name
+        raise
+
+
+def _expanded(model: Model, code: AuditCode, times: Mapping[str, str], relations: Relations) -> str:
+    query = code.query
+    if not query.is_time_dependent:
+        return substitute_times(query.expanded, query.source.dialect, times)
+    macros = code.macros
+    scope = MacroScope(
+        variables=macros.variables,
+        blueprint=macros.blueprint,
+        functions=relations.load_macros(macros.modules),
+        times=times,
+        locals=code.parameters,
+        this_model=THIS_MODEL,
+        definitions=macros.definitions,
+        stage="auditing",
+        model_kind=model.kind.name,
+    )
+    return expand(query.source, scope).text

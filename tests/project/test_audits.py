@@ -1,0 +1,157 @@
+"""Audits in files: what a project loads, what it remembers, and what it reports."""
+
+from __future__ import annotations
+
+from lamina.errors import BadAudit, DuplicateName, NotYetSupported, SyntaxProblem
+from lamina.graph import audits as audits_module
+from lamina.identity.fingerprint import versions_of
+from lamina.state.codec import model_document
+from tests.project.conftest import NOW
+
+MODEL = "MODEL (name {0}, kind FULL, audits ({1}));\nSELECT 1 AS id, 'a' AS name\n"
+POSITIVE = "AUDIT (name positive, defaults (least = 0));\nSELECT * FROM @this_model WHERE @column <= @least;\n"
+NAMED = "AUDIT (name named);\nSELECT * FROM @this_model WHERE name IS NULL;\n"
+LOW = "from lamina import macro\n\n@macro()\ndef low(evaluator, x):\n    return f'{x} < LIMIT'\n"
+
+
+def shop(**files: str) -> dict[str, str]:
+    return {"models/a.sql": MODEL.format("a", "positive(column := id)"), "audits/more/a.sql": POSITIVE + NAMED, **files}
+
+
+def query(graph, name: str = "shop.a") -> str:
+    return graph.models[name].audits[0].code.query.expanded
+
+
+def test_audits_of_the_folder_are_bound_to_the_models_that_name_them(project):
+    folder = project(
+        {
+            **shop(),
+            "lamina.yaml": "name: shop\ndefaults:\n  audits: [named, {name: positive, column: id, least: 5}]\n",
+            "models/p.py": (
+                "from lamina import model\n\n"
+                "@model('p', kind='FULL', columns={'id': 'int', 'name': 'string'},\n"
+                "       audits=['named', ('accepted_values',\n"
+                "               {'column': 'name', 'is_in': ['x'], 'condition': 'id > 1'})])\n"
+                "def execute(context, start, end, execution_time, **kwargs):\n    return None\n"
+            ),
+        }
+    )
+    graph = folder.graph()
+
+    assert [audit.name for audit in graph.models["shop.a"].audits] == ["named", "positive", "positive"]
+    assert query(graph, "shop.a").endswith("WHERE name IS NULL")
+    assert [audit.name for audit in graph.models["shop.p"].audits] == ["named", "positive", "accepted_values"]
+    assert graph.models["shop.p"].audits[2].code.query.expanded.endswith("NOT IN ('x')) AND (id > 1)")
+
+
+def test_a_recorded_model_has_its_audits(project):
+    graph = project(shop()).graph()
+    found = graph.models["shop.a"]
+
+    assert model_document.read(model_document.write(found)) == found
+    assert found.audits[0].code is not None
+
+
+def test_an_edit_of_an_audit_is_seen_and_changes_metadata_alone(project):
+    folder = project(shop())
+    before = versions_of(folder.graph())["shop.a"]
+    opened = folder.open()
+    assert versions_of(opened.graph(NOW))["shop.a"] == before
+    assert opened.figures.is_whole_graph_cached
+
+    folder.write({"audits/more/a.sql": POSITIVE.replace("<=", "<") + NAMED})
+    opened = folder.open()
+    after = versions_of(opened.graph(NOW))["shop.a"]
+    assert opened.figures.read == ("audits/more/a.sql",)
+    assert "id < 0" in query(folder.graph())
+    assert after.version == before.version
+    assert after.definition_id != before.definition_id
+
+
+def test_formatting_and_comments_of_an_audit_change_nothing(project):
+    folder = project(shop())
+    before = versions_of(folder.graph())["shop.a"]
+    folder.write({"audits/more/a.sql": "-- words\n\n" + POSITIVE.replace("WHERE", "\n  where /* here */ ") + NAMED})
+
+    assert versions_of(folder.graph())["shop.a"] == before
+
+
+def test_a_new_and_a_removed_file_are_seen(project):
+    folder = project(shop())
+    folder.graph()
+    (folder.root / "audits/more/a.sql").unlink()
+
+    found = folder.problem()
+    assert isinstance(found, BadAudit)
+    assert (found.location.file, found.location.line) == ("models/a.sql", 1)
+    folder.write({"audits/b.sql": POSITIVE})
+    assert "id <= 0" in query(folder.graph())
+
+
+def test_an_unchanged_audit_is_not_expanded_again_when_a_model_changes(project, monkeypatch):
+    folder = project(shop(**{"models/b.sql": MODEL.format("b", "positive(column := id)")}))
+    folder.graph()
+    folder.write({"models/b.sql": MODEL.format("b", "positive(column := id, least := 1)")})
+    calls = []
+    compute = audits_module.audit_code
+    monkeypatch.setattr(audits_module, "audit_code", lambda *given: calls.append(given[1].arguments) or compute(*given))
+    graph = folder.graph()
+
+    assert [dict(arguments) for arguments in calls] == [{"column": "id", "least": "1"}]
+    assert "id <= 0" in query(graph)
+    assert "id <= 1" in query(graph, "shop.b")
+
+
+def test_variables_and_macros_reach_audits_and_their_edits_are_seen(project):
+    folder = project(
+        shop(
+            **{
+                "lamina.yaml": "name: shop\nvariables: {floor: 3}\n",
+                "macros/m.py": LOW.replace("LIMIT", "1"),
+                "audits/a.sql": "AUDIT (name positive); SELECT * FROM @this_model WHERE @low(@column) OR id < @floor",
+                "audits/more/a.sql": NAMED,
+            }
+        )
+    )
+    assert query(folder.graph()).endswith("WHERE id < 1 OR id < 3")
+    folder.write({"macros/m.py": LOW.replace("LIMIT", "2")})
+    assert query(folder.graph()).endswith("WHERE id < 2 OR id < 3")
+    folder.write({"lamina.yaml": "name: shop\nvariables: {floor: 4}\n"})
+    assert query(folder.graph()).endswith("WHERE id < 2 OR id < 4")
+
+
+def test_models_that_ask_for_columns_keep_their_audits(project):
+    folder = project(
+        shop(
+            **{"models/b.sql": "MODEL (name b, kind FULL, audits (positive(column := id)));\nSELECT @STAR(a) FROM a;\n"}
+        )
+    )
+    assert "id <= 0" in query(folder.graph(), "shop.b")
+
+
+def test_everything_wrong_is_reported_together(project):
+    folder = project(
+        {
+            "models/a.sql": MODEL.format("a", "nothing, positive"),
+            "models/b.sql": MODEL.format("b", "not_null(column := id)"),
+            "audits/a.sql": POSITIVE,
+            "audits/b.sql": POSITIVE,
+            "audits/c.sql": "AUDIT (name alone, standalone true); SELECT 1",
+        }
+    )
+    assert [(type(each), each.location.file) for each in folder.problems()] == [
+        (DuplicateName, "audits/b.sql"),
+        (NotYetSupported, "audits/c.sql"),
+        (BadAudit, "models/a.sql"),
+        (BadAudit, "models/a.sql"),
+        (BadAudit, "models/b.sql"),
+        (BadAudit, "models/b.sql"),
+    ]
+
+
+def test_a_broken_file_is_not_the_fault_of_those_who_use_it(project):
+    folder = project(shop(**{"audits/more/a.sql": "SELECT 1"}))
+
+    found = folder.problem()
+    assert isinstance(found, SyntaxProblem)
+    assert found.location.file == "audits/more/a.sql"
