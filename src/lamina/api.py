@@ -112,7 +112,7 @@ class Project:
         self.close()
 
 
-_PACE = ("concurrency", "fail_fast")
+_PACE = ("concurrency", "fail_fast", "skip_audits")
 _LISTS = ("select", "exclude", "restate", "breaking", "non_breaking")
 
 
@@ -129,6 +129,7 @@ def _request(command: str, env: str | None, execution_time: str | None, flags: d
         flags=Flags(**values),
         concurrency=flags.get("concurrency"),
         is_fail_fast=bool(flags.get("fail_fast", False)),
+        skips_audits=bool(flags.get("skip_audits", False)),
     )
 
 

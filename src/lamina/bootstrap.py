@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lamina.app.ports import (
         AnalysisOutcome,
         AnalysisRequest,
+        AuditFinding,
+        AuditRequest,
         Emit,
         Engine,
         GenerationRequest,
@@ -209,6 +211,10 @@ class LazyEngine:
     def write(self, request: WriteRequest) -> Written:
         """See `Engine.write`."""
         return self._engine().write(request)
+
+    def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
+        """See `Engine.audit`."""
+        return self._engine().audit(request)
 
     def create_generation(self, request: GenerationRequest) -> None:
         """See `Engine.create_generation`."""

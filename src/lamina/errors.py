@@ -354,9 +354,10 @@ class BadModelResult(PlanError):
 
 
 class AuditFailed(PlanError):
-    """A blocking audit found rows."""
+    """A blocking audit found rows; `results` says how all audits of the batch came out."""
 
     code = "LAM-PLAN-009"
+    results: tuple[Any, ...] = ()
 
 
 class SignalFailed(PlanError):

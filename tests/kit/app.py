@@ -169,7 +169,7 @@ class Process:
 
 
 def _request(command: str, now: str, environment: str | None, options: dict[str, Any]) -> PlanRequest:
-    beyond = {name: options.pop(name) for name in ("concurrency", "is_fail_fast") if name in options}
+    beyond = {name: options.pop(name) for name in ("concurrency", "is_fail_fast", "skips_audits") if name in options}
     return PlanRequest(command=command, now=instant(now), environment=environment, flags=Flags(**options), **beyond)
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lamina.app.ports import (
     AnalysisOutcome,
     AnalysisRequest,
+    AuditFinding,
+    AuditRequest,
     GenerationRequest,
     HideView,
     PythonQuery,
@@ -233,6 +235,9 @@ class FakeEngine:
     refusals: dict[str, LaminaError] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     writes: list[tuple[str, Interval | None]] = field(default_factory=list)
+    failing: Callable[[str, str, list[Row]], int] = lambda _audit, _node, _rows: 0
+    """How many of the rows an audit of a model finds."""
+    audited: list[str] = field(default_factory=list)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def prepare(self, owner_command: str) -> bool:
@@ -279,6 +284,22 @@ class FakeEngine:
             removed=tuple(sorted(touched - partitions.keys())),
             changed=_changed(request, rows, [row for key in touched for row in before[key]]),
             contents=_contents(request, rows),
+        )
+
+    def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
+        self._call("audit", request.node)
+        self.audited.extend(query.sql for query in request.queries)
+        rows: list[Row] = []
+        if request.staged is not None:
+            below = f"{request.staged.folder}/"
+            with self.catalog.lock:
+                folders = [name for name in self.catalog.folders if f"{name}/".startswith(below)]
+                rows = [row for name in folders for row in self.catalog.folders[name]]
+            rows = [row for row in rows if _is_inside(row, request.staged.interval)]
+        found = [(query, self.failing(query.name, request.node, rows)) for query in request.queries]
+        return tuple(
+            AuditFinding(query=query, rows=count, kept_at=f"kept.{query.name}" if count else None)
+            for query, count in found
         )
 
     def _rows_of(self, request: WriteRequest) -> Iterable[Row]:

@@ -143,12 +143,24 @@ def test_what_is_remembered_of_a_day_is_compared_without_reading_it(table: Table
     recorded = Intervals.from_pairs([("2024-01-01", "2024-01-03")])
     again = replace(table.request(THREE_ROWS, THREE_DAYS), recorded=recorded, grain=Grain.DAY)
     written = table.engine.write(again)
-    assert (written.changed, written.statements) == (EMPTY, plain)
+    assert (written.changed, written.statements) == (EMPTY, plain - 1)
+    assert list(written.contents) == list(again.measured)
     table.publish(again, written)
     late = f"{THREE_ROWS} UNION ALL SELECT 9, DATE'2024-01-02'"
     later = table.engine.write(replace(table.request(late, THREE_DAYS), recorded=recorded, grain=Grain.DAY))
     assert later.changed == Intervals.from_pairs([("2024-01-02", "2024-01-03")])
     assert later.statements == plain
+    assert later.contents[again.measured[2]] == written.contents[again.measured[2]]
+
+
+def test_rows_of_several_new_days_are_remembered_each_for_itself(table: Table) -> None:
+    table = by_day(table, measured_in=Grain.DAY)
+    table.write(THREE_ROWS, ("2024-01-01", "2024-01-02"))
+    first = Intervals.from_pairs([("2024-01-01", "2024-01-02")])
+    request = replace(table.request(THREE_ROWS, THREE_DAYS), recorded=first, grain=Grain.DAY)
+    found = table.engine.write(request).contents
+    assert {text.partition(":")[0] for text in found.values()} == {"1"}
+    assert len(set(found.values())) == len(found) == 3
 
 
 def test_days_that_are_not_remembered_are_read(table: Table) -> None:

@@ -141,7 +141,9 @@ class Application:
             if confirm is not None and not confirm(report):
                 return report
             pace = Pace(
-                concurrency=request.concurrency or gathered.settings.concurrency, is_fail_fast=request.is_fail_fast
+                concurrency=request.concurrency or gathered.settings.concurrency,
+                is_fail_fast=request.is_fail_fast,
+                skips_audits=request.skips_audits,
             )
             try:
                 return apply_plan(ports, plan, before, gathered.settings, self._new_run_id(), pace)

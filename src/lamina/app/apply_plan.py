@@ -30,7 +30,7 @@ from lamina.graph.model import SeedBody
 from lamina.identity.naming import incarnation_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from lamina.app.ask_signals import AskSignal
     from lamina.app.ports import Clock, Emit, Engine, ProjectSettings, ProjectSource, Reach, StateStore
@@ -66,6 +66,7 @@ class Pace:
 
     concurrency: int
     is_fail_fast: bool = False
+    skips_audits: bool = False
 
 
 def settle(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> None:
@@ -126,7 +127,7 @@ def _apply(
         else:
             recovery = write_ports(ports, keeper, settings.unsuffixed_environment)
             marks = dict(plan.marks)
-            target_of = _targets(ports, plan, marks, run_id)
+            target_of = _targets(ports, plan, marks, run_id, pace)
             shown: Mapping[NodeName, Pointer] = plan.before
             if any(step.seed for step in plan.steps):
                 definitions = _definitions(plan, before.pointers)
@@ -164,7 +165,7 @@ def _apply(
         environment_status=environment_status,
         run_id=run_id,
         results=_with_reused(plan, results),
-        notices=tuple(_null_times(name, result.null_times) for name, result in results.items() if result.null_times),
+        notices=tuple(notice for name, result in results.items() for notice in _notices(name, result)),
         views=views,
         seconds=round(clock.elapsed() - begun, 3),
     )
@@ -251,7 +252,9 @@ def _reopen(ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int]) -> dict
     return {physical: marks[physical] + 1 for physical in again}
 
 
-def _targets(ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int], run_id: str) -> Callable[[Step], WriteTarget]:
+def _targets(
+    ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int], run_id: str, pace: Pace
+) -> Callable[[Step], WriteTarget]:
     """What every step writes; `marks` are read when a step begins."""
     graph = Graph(models=plan.models)
     physical_of = {step.node: step.physical for step in plan.steps if step.physical is not None}
@@ -272,6 +275,7 @@ def _targets(ports: Ports, plan: Plan, marks: Mapping[PhysicalName, int], run_id
             recorded_time=step.recorded,
             is_asked=step.is_asked,
             seed_text=ports.project.seed_text(model.body.path) if isinstance(model.body, SeedBody) else None,
+            skips_audits=pace.skips_audits,
         )
 
     return target_of
@@ -375,6 +379,20 @@ def pointers_to_move(
 def _status_after(plan: Plan, pointers: Mapping[NodeName, Pointer]) -> Status:
     is_complete = dict(pointers) == dict(plan.pointers)
     return plan.final_status if is_complete else "active"
+
+
+def _notices(name: NodeName, result: NodeResult) -> Iterator[Notice]:
+    """What went through and should still be looked at."""
+    if result.null_times:
+        yield _null_times(name, result.null_times)
+    for audit in result.audits:
+        if audit.status == "failed" and not audit.is_blocking:
+            rows = f"{audit.failing_rows} {'row' if audit.failing_rows == 1 else 'rows'}"
+            yield Notice(
+                code="LAM-WARN-010",
+                message=f"audit `{audit.call}` of `{name}` found {rows}; it does not block, so the rows are published",
+                node=name,
+            )
 
 
 def _null_times(name: NodeName, count: int) -> Notice:

@@ -37,6 +37,11 @@ class AuditQuery:
     location: Location | None = None
     """Where the model calls the audit, or where the audit stands in the model's file."""
 
+    @property
+    def call(self) -> str:
+        """The audit as the model calls it."""
+        return f"{self.name}({self.arguments})" if self.arguments else self.name
+
 
 def audit_queries(
     model: Model,

@@ -46,6 +46,7 @@ class WriteTarget:
     is_asked: bool = False
     """Whether a person asked for recorded rows to be computed again, here or further up."""
     seed_text: str | None = None
+    skips_audits: bool = False
 
 
 def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, relations: Relations) -> WriteRequest:

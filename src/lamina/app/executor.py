@@ -22,6 +22,7 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from lamina.app.audit_batch import AuditResult
     from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
     from lamina.app.write_version import BatchOutcome, WritePorts
@@ -55,6 +56,7 @@ class _Progress:
     null_times: int = 0
     begun: float | None = None
     writer: VersionWriter | None = None
+    audits: tuple[AuditResult, ...] = ()
     error: LaminaError | None = None
     skipped: str | None = None
     is_same: bool = False
@@ -299,6 +301,7 @@ class Executor:
         if name in self._results:
             return
         if progress.writer is not None:
+            progress.audits = progress.writer.audits
             try:
                 progress.writer.release()
             except LaminaError as error:
@@ -316,6 +319,7 @@ class Executor:
             changed=progress.changed,
             follows=progress.follows,
             null_times=progress.null_times,
+            audits=progress.audits,
             statements=progress.statements,
             error=progress.error,
             explanation=f"skipped: {why}" if why else None,

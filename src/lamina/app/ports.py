@@ -11,6 +11,7 @@ from lamina.timeline.interval import EMPTY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from lamina.app.audit_queries import AuditQuery
     from lamina.app.events import Event
     from lamina.app.records import (
         Contents,
@@ -202,6 +203,43 @@ class GenerationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagedRows:
+    """Rows that were written aside; with an `interval`, those of them that lie in it."""
+
+    physical: PhysicalName
+    folder: str
+    shape: TableShape
+    interval: Interval | None = None
+    time_column: TimeColumn | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """Audits to ask; their queries read the `staged` rows under the name `view`, if there are any.
+
+    Rows that a blocking audit finds are kept below `folder`, beside the batch they belong to.
+    """
+
+    node: NodeName
+    location: Location
+    queries: tuple[AuditQuery, ...]
+    view: str
+    staged: StagedRows | None
+    physical: PhysicalName
+    folder: str
+    settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFinding:
+    """How many rows an audit found, and the relation in which those of a blocking one can be looked at."""
+
+    query: AuditQuery
+    rows: int
+    kept_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisRequest:
     """Rows to analyse without reading data: a query, or a seed whose columns are wanted."""
 
@@ -268,6 +306,10 @@ class Engine(Protocol):
 
     def write(self, request: WriteRequest) -> Written:
         """Write one batch into its folder. Nothing that readers see changes. A retry must use a new folder."""
+        ...
+
+    def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
+        """Ask audits about rows that nobody sees yet, in order. Nothing that readers see changes."""
         ...
 
     def create_generation(self, request: GenerationRequest) -> None:

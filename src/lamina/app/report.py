@@ -12,6 +12,7 @@ from lamina.timeline.interval import EMPTY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lamina.app.audit_batch import AuditResult
     from lamina.app.ports import ProjectSettings
     from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
@@ -39,6 +40,7 @@ class NodeResult:
     follows: bool = False
     """Whether recorded time was computed again because what it reads came out with other rows."""
     null_times: int = 0
+    audits: tuple[AuditResult, ...] = ()
     error: LaminaError | None = None
     explanation: str | None = None
     is_same: bool = False
@@ -122,7 +124,16 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
         "waiting_for": [
             {"name": waiting.name, "interval": list(waiting.interval.to_pair())} for waiting in step.waiting_for
         ],
-        "audits": [],
+        "audits": [
+            {
+                "name": audit.name,
+                "call": audit.call,
+                "status": audit.status,
+                "blocking": audit.is_blocking,
+                "failing_rows": audit.failing_rows,
+            }
+            for audit in (result.audits if result else ())
+        ],
         "explanation": (result.explanation if result and result.explanation else step.explanation),
         "diff": step.diff,
         "status": result.status if result else None,

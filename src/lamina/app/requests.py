@@ -22,6 +22,7 @@ class PlanRequest:
     flags: Flags = field(default_factory=Flags)
     concurrency: int | None = None
     is_fail_fast: bool = False
+    skips_audits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lamina.app.audit_batch import audit_rows, audit_view, merged, models_read_by_audits
 from lamina.app.batch_request import comments_of, with_comments, with_declared, within, without_rows, write_request
 from lamina.app.contents import contents_after
 from lamina.app.ports import (
@@ -44,6 +45,7 @@ from lamina.app.records import (
 from lamina.app.recover import RecoveryPorts, lose_version, publish_under, recover_version
 from lamina.app.rendering import Relations
 from lamina.errors import (
+    AuditFailed,
     BatchFailed,
     CommitRefused,
     LaminaError,
@@ -63,6 +65,7 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lamina.app.audit_batch import AuditResult
     from lamina.app.batch_request import WriteTarget
     from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
@@ -109,6 +112,8 @@ class VersionWriter:
         self._publish_lock = threading.Lock()
         self._grant: LeaseGrant = ports.keeper.take(self._resource)
         self._is_lost = self._is_unanswered = False
+        self.audits: tuple[AuditResult, ...] = ()
+        """How the audits of all batches so far came out."""
         ports.reach("write.taken")
         if self._grant.unfinished or self._grant.lost:
             try:
@@ -180,14 +185,22 @@ class VersionWriter:
                     request = without_rows(target, request, relations)
                 written = ports.engine.write(request)
                 ports.reach("write.written")
+                if not batch.is_empty:
+                    self._note_audits(audit_rows(ports.engine, target, attempt, relations, written))
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun)
         except LaminaError as error:
             self._note(error)
+            if isinstance(error, AuditFailed):
+                self._note_audits(error.results)
             if not self._is_lost:
                 self._abort(attempt, error, begun)
             raise
         return outcome
+
+    def _note_audits(self, results: tuple[AuditResult, ...]) -> None:
+        with self._intent_lock:
+            self.audits = merged(self.audits, results)
 
     def seed(self, seeding: Seeding) -> None:
         """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
@@ -272,13 +285,23 @@ class VersionWriter:
     def _intend(self, number: int, batch: Batch) -> tuple[Attempt, Base | None, Relations]:
         ports, target = self._ports, self._target
         parents = self._parents()
+        others = {
+            name: target.physical_of[name]
+            for name in models_read_by_audits(target.graph, target.model)
+            if name not in parents
+        }
         with self._intent_lock:
             loaded = ports.store.load(
                 LoadRequest(
-                    heads=(*parents.values(), target.physical), manifests=(target.physical,), facts_of_pointers=False
+                    heads=(*parents.values(), *others.values(), target.physical),
+                    manifests=(target.physical,),
+                    facts_of_pointers=False,
                 )
             )
             heads = {name: loaded.heads[physical] for name, physical in parents.items() if physical in loaded.heads}
+            read_by_audits = {
+                name: loaded.heads[physical] for name, physical in others.items() if physical in loaded.heads
+            }
             ports.reach("child.parent_pinned")
             own = loaded.heads.get(target.physical)
             attempt = Attempt(
@@ -307,7 +330,7 @@ class VersionWriter:
         base = Base(head=own, manifest=loaded.manifests.get(target.physical, {})) if own else None
         relations = Relations(
             models=target.graph.models,
-            heads=heads,
+            heads={**read_by_audits, **heads},
             assumed={target.model.name: target.model.columns or ()},
             names={target.model.name: target.physical},
             load_macros=ports.load_macros,
@@ -337,7 +360,6 @@ class VersionWriter:
                 node=name,
             ) from error
 
-    # --- write aside ---
     # --- decide and publish ---
     def _publish_rows(self, attempt: Attempt, base: Base | None, written: Written, begun: float) -> BatchOutcome:
         ports, target = self._ports, self._target
@@ -477,6 +499,7 @@ class VersionWriter:
         if outcome.error is not None:
             raise outcome.error
         shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
+        self._note_audits(audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
         with self._publish_lock:
             publish = SetView(
                 physical=target.physical,
@@ -496,6 +519,11 @@ class VersionWriter:
             decided = AttemptDecided(number=attempt.number, physical=target.physical, publish=publish, head=head)
             self._decide_and_carry_out(attempt, decided, attempt.base_sequence, 2, begun)
         return BatchOutcome(rows=None, statements=2)
+
+    def _readable(self, relations: Relations) -> str:
+        """The rows of a view as Lamina itself reads them: from what state names, never through other views."""
+        model = self._target.model
+        return with_declared(model, relations.query(model, None, self._target.execution))
 
     def _decide_and_carry_out(
         self,

@@ -95,7 +95,7 @@ _CHANGES = (
     click.option("--changes-only", is_flag=True, help="Leave out nodes whose definition did not change."),
     _STALE_UPSTREAMS,
     click.option("--skip-tests", is_flag=True, help="Do not run unit tests; this release runs none."),
-    click.option("--skip-audits", is_flag=True, help="Do not run audits; this release runs none."),
+    click.option("--skip-audits", is_flag=True, help="Do not run audits."),
     _CONCURRENCY,
     _FAIL_FAST,
 )
@@ -185,6 +185,7 @@ def read_request(
         flags=Flags(**flags),
         concurrency=values.get("concurrency"),
         is_fail_fast=values.get("is_fail_fast", False),
+        skips_audits=values.get("skip_audits", False),
     )
 
 

@@ -64,12 +64,6 @@ def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
 def limitations(graph: Graph) -> Iterator[Notice]:
     """What is left out without harm to data, as warnings."""
     for model in graph.models.values():
-        if model.audits:
-            yield Notice(
-                code="LAM-WARN-010",
-                message=f"audits of `{model.name}` are not run by this release",
-                node=model.name,
-            )
         if isinstance(model.body, SqlBody) and model.body.on_virtual_update:
             yield Notice(
                 code="LAM-WARN-011",

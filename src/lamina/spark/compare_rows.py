@@ -18,7 +18,7 @@ from lamina.sql.names import quote
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -44,9 +44,16 @@ class Content:
     high: int | None
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Content:
+    def of(cls, found: Mapping[str, Any], name: str = "content") -> Content:
         """From the results of `content_measures`."""
-        return cls(rows=int(found["content_rows"]), low=found["content_low"], high=found["content_high"])
+        return cls(rows=int(found[f"{name}_rows"]), low=found[f"{name}_low"], high=found[f"{name}_high"])
+
+    @classmethod
+    def total(cls, texts: Iterable[str]) -> Content:
+        """Of rows that were measured in several parts, from what `to_text` says of each."""
+        parts = [[int(number) for number in text.split(":")] for text in texts]
+        rows, low, high = (sum(numbers) for numbers in zip(*parts, strict=True))
+        return cls(rows=rows, low=low if rows else None, high=high if rows else None)
 
     @property
     def is_known(self) -> bool:
@@ -84,13 +91,13 @@ def _which_are_null(values: list[SparkColumn]) -> list[SparkColumn]:
     return masks
 
 
-def content_measures(counts: SparkColumn) -> dict[str, SparkColumn]:
-    """Aggregates over rows with a hash for which the condition holds."""
+def content_measures(counts: SparkColumn, name: str = "content") -> dict[str, SparkColumn]:
+    """Aggregates over rows with a hash for which the condition holds, under names that begin as said."""
     value = sf.when(counts, sf.col(HASH))
     return {
-        "content_rows": sf.count_if(counts),
-        "content_low": sf.try_sum(value.bitwiseAND(sf.lit(_LOW))),
-        "content_high": sf.try_sum(sf.shiftrightunsigned(value, 32)),
+        f"{name}_rows": sf.count_if(counts),
+        f"{name}_low": sf.try_sum(value.bitwiseAND(sf.lit(_LOW))),
+        f"{name}_high": sf.try_sum(sf.shiftrightunsigned(value, 32)),
     }
 
 

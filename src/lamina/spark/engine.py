@@ -11,6 +11,7 @@ from typing_extensions import assert_never
 
 from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
 from lamina.errors import Cancelled, LaminaError, NotYetSupported
+from lamina.spark.audits import ask_audits
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
 from lamina.spark.errors import at, is_failure_of_spark, translate
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from lamina.app.ports import (
         AnalysisRequest,
+        AuditFinding,
+        AuditRequest,
         Emit,
         GenerationRequest,
         HideView,
@@ -139,6 +142,19 @@ class SparkEngine:
             written = table_format.write(session, frame, request, root, self._reach)
             self._run(session, after, f"a statement after the query of `{request.node}`")
         return replace(written, statements=written.statements + statements + len(before) + len(after))
+
+    def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
+        """Ask audits about rows that were written aside."""
+        schema = request.physical.rpartition(".")[0]
+        self._catalog.ensure_schema(schema)
+        root = self._catalog.location_of(schema)
+        try:
+            with self._sessions.task(f"audits of {request.node}", request.settings, may_change=True) as session:
+                return ask_audits(session, request, root, self._failures)
+        except LaminaError as error:
+            for problem in error.problems:
+                at(problem, request.location, request.node)
+            raise
 
     def _frame(self, session: SparkSession, request: WriteRequest) -> DataFrame:
         match request.rows:

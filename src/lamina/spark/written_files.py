@@ -21,7 +21,7 @@ _GLOB = re.compile(r"([\\{}\[\]*?])")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 
 
-def read_back(session: SparkSession, path: str, schema: StructType) -> DataFrame:
+def read_back(session: SparkSession, path: str, schema: StructType | str) -> DataFrame:
     """The rows below a folder; what looks like a pattern in its path is taken as it is."""
     return session.read.schema(schema).parquet(_GLOB.sub(r"\\\1", path))
 

@@ -106,6 +106,8 @@ class _Batch:
     """Partitions of the base with rows inside and outside the interval."""
     is_open: bool
     """Whether only the base's rows tell which partitions are touched."""
+    remembered: _Remembered | None = None
+    """Set when the new rows can be compared while they are written."""
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -113,12 +115,28 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Remembered:
+    """What is known of all recorded time of a batch, which has but one unit besides, or none."""
+
+    contents: Contents
+    recorded: str
+    """Holds for rows of recorded time."""
+    fresh: Interval | None
+    """The unit that is measured for the first time."""
+
+    @property
+    def total(self) -> Content:
+        return Content.total(self.contents.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
     """What a write job saw of its own rows."""
 
     rows: int
-    content: str | None
-    """Of a whole table, as far as it is known."""
+    content: Content | None
+    """Of a whole table, or of recorded time where that is remembered."""
+    fresh: Content | None
     null_times: int = 0
 
 
@@ -154,6 +172,22 @@ def _plan(frame: DataFrame, request: WriteRequest) -> _Batch:
         gone=gone,
         partly=partly,
         is_open=is_open,
+        remembered=_remembered(request, shape, time),
+    )
+
+
+def _remembered(request: WriteRequest, shape: TableShape, time: Column) -> _Remembered | None:
+    base, declared, interval, recorded = request.base, request.time_column, request.interval, request.recorded
+    if base is None or declared is None or interval is None or recorded.is_empty or not _has_same_columns(base, shape):
+        return None
+    again = [unit for unit in request.measured if recorded.covers(unit) and unit in base.head.contents]
+    fresh = [unit for unit in request.measured if not recorded.covers(unit)]
+    if Intervals.of(again) != recorded or len(fresh) > 1 or Intervals.of([*again, *fresh]) != Intervals.of([interval]):
+        return None
+    return _Remembered(
+        contents={unit: base.head.contents[unit] for unit in again},
+        recorded=" OR ".join(f"({in_interval(time, declared, interval)})" for interval in recorded),
+        fresh=fresh[0] if fresh else None,
     )
 
 
@@ -202,7 +236,7 @@ def _write_at_once(session: SparkSession, frame: DataFrame, batch: _Batch, root:
     reach("write.half_folder")
     measured = _write(rows, batch, root, is_append=False)
     folders = _folders(session, rows, batch, root)
-    compared = _compare(session, frame, batch, bool(measured.rows), root)
+    compared = _compare(session, frame, batch, measured, root)
     return _written(batch, measured, folders, batch.gone | batch.partly, compared, statements=1)
 
 
@@ -212,7 +246,7 @@ def _write_and_look(session: SparkSession, frame: DataFrame, batch: _Batch, root
     measured = _write(rows, batch, root, is_append=False)
     reach("write.half_folder")
     folders = _folders(session, rows, batch, root)
-    compared = _compare(session, frame, batch, bool(measured.rows), root)
+    compared = _compare(session, frame, batch, measured, root)
     if base is None or batch.condition is None:
         return _written(batch, measured, folders, batch.gone, compared, statements=1)
     inside = _keys_in(session.table(table_name(base.head.generation)).filter(batch.condition), batch.columns)
@@ -242,15 +276,21 @@ class _Compared:
     jobs: int = 0
 
 
-def _compare(session: SparkSession, frame: DataFrame, batch: _Batch, has_rows: bool, root: str) -> _Compared:
+def _compare(session: SparkSession, frame: DataFrame, batch: _Batch, measured: _Measured, root: str) -> _Compared:
     """Find out which recorded time has other rows than the base, and what is to be remembered of the new ones.
 
-    Old rows are read only of time that nothing is remembered of.
+    Where the rows are as they are remembered, the write has told so already. Else the new ones are read once more, and
+    the old ones of time that nothing is remembered of.
     """
     request = batch.request
     base, declared, grain = request.base, request.time_column, request.grain
     if declared is None or batch.condition is None:
         return _Compared()
+    remembered, has_rows = batch.remembered, bool(measured.rows)
+    if remembered is not None and measured.content is not None and measured.content.is_same(remembered.total):
+        known = dict(remembered.contents)
+        text = measured.fresh.to_text() if measured.fresh is not None else None
+        return _Compared(contents={**known, remembered.fresh: text} if text is not None else known)
     recorded = request.recorded if base is not None else EMPTY
     is_comparable = base is None or _has_same_columns(base, batch.shape)
     open_time = recorded.minus(Intervals.of(request.measured)) if is_comparable else EMPTY
@@ -379,9 +419,13 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
     texts = [column for column in batch.columns if not column.is_hidden and column.type == "string"]
     for index, column in enumerate(texts):
         measures[f"empty_{index}"] = sf.count_if(is_valid & sf.col(quote(column.name)).isin("", NULL_FOLDER))
-    if batch.condition is None:
+    remembered = None if is_append else batch.remembered
+    if batch.condition is None or remembered is not None:
         rows = with_hash(rows, StructType([rows.schema[column.name] for column in batch.shape.columns]))
-        measures |= content_measures(sf.lit(True))
+        is_again = sf.coalesce(sf.expr(remembered.recorded), sf.lit(False)) if remembered else sf.lit(True)
+        measures |= content_measures(~is_kept & is_again)
+        if remembered is not None and remembered.fresh is not None:
+            measures |= content_measures(~is_kept & ~is_again & has_time, "fresh")
     observation = Observation()
     observed = rows.observe(observation, *[measure.alias(name) for name, measure in measures.items()])
     if batch.time and not is_append:
@@ -410,7 +454,8 @@ def _measured(found: Mapping[str, Any], texts: list[PartitionColumn]) -> _Measur
             )
     return _Measured(
         rows=int(found["rows"]),
-        content=Content.of(found).to_text() if "content_rows" in found else None,
+        content=Content.of(found) if "content_rows" in found else None,
+        fresh=Content.of(found, "fresh") if "fresh_rows" in found else None,
         null_times=int(found["null_times"]),
     )
 
@@ -436,8 +481,13 @@ def _written(
         statements=statements + compared.jobs,
         null_times=measured.null_times,
         changed=compared.changed,
-        contents=compared.contents if measured.content is None else {None: measured.content},
+        contents=compared.contents if batch.condition is not None else _of_whole(measured),
     )
+
+
+def _of_whole(measured: _Measured) -> Contents:
+    text = measured.content.to_text() if measured.content is not None else None
+    return {} if text is None else {None: text}
 
 
 def _sortable(key: PartitionKey) -> tuple[tuple[bool, str], ...]:
