@@ -70,7 +70,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
             for step in steps
             if step.physical is not None and (step.has_work or not step.redone.is_empty)
         },
-        warnings=(*inputs.graph.warnings, *limitations(inputs.graph), *_protected(draft), *_built_anew(draft)),
+        warnings=(
+            *inputs.graph.warnings,
+            *limitations(inputs.graph),
+            *_protected(draft),
+            *_built_anew(draft),
+            *_beginning_late(draft),
+        ),
     )
 
 
@@ -101,6 +107,21 @@ def _built_anew(draft: Draft) -> list[Notice]:
             "its inputs no longer hold is not in the new rows"
         )
         found.append(Notice(code="LAM-WARN-016", message=message, node=name))
+    return found
+
+
+def _beginning_late(draft: Draft) -> list[Notice]:
+    """Models whose first run begins after their start: later runs go on from its end, never before it."""
+    found = []
+    for name, work in draft.works.items():
+        planned, left_out = work.readiness.ready.span(), work.left_out.span()
+        is_first = folds(draft.inputs.graph.models[name].kind) and work.begins_anew
+        if is_first and planned and left_out and left_out.start < planned.start:
+            message = (
+                f"`{name}` begins at {planned.start}: time from {left_out.start} until there is not filled in later, "
+                "because each run builds on the one before it"
+            )
+            found.append(Notice(code="LAM-WARN-018", message=message, node=name))
     return found
 
 

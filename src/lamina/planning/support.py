@@ -80,6 +80,12 @@ def limitations(graph: Graph) -> Iterator[Notice]:
                 message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` are not run by this release",
                 node=model.name,
             )
+        if folds(model.kind) and model.kind.policy.auto_restatement_cron is not None:
+            yield Notice(
+                code="LAM-WARN-017",
+                message=f"`auto_restatement_cron` of `{model.name}` has no effect: {model.kind.name} has no intervals",
+                node=model.name,
+            )
         if isinstance(model.kind, View) and model.kind.materialized:
             yield Notice(
                 code="LAM-WARN-012",

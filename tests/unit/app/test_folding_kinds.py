@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from lamina.errors import EngineError
+from lamina.app.requests import PromoteRequest
+from lamina.errors import EngineError, PromotionRefused
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.timeline.interval import Interval
 from tests.kit.app import Killed, Place, Process, january, statuses
 from tests.kit.engine import Compute, FakeCatalog, Fault, Row
-from tests.kit.models import model, ranges
+from tests.kit.models import instant, model, ranges
 
 _DAYS = re.compile(r"BETWEEN '([\d-]+)' AND '([\d-]+)'")
 UPSERT = IncrementalByUniqueKey(unique_key=("ds",), batch_size=2)
@@ -158,3 +159,55 @@ def test_what_forbids_restatement_keeps_its_rows():
     assert [notice.code for notice in report.plan.warnings] == ["LAM-WARN-015"]
     assert process(place).build(DAY.format(6), force=True).status == "nothing_to_do"
     assert place.rows("shop.orders") == first_days(31)
+
+
+@pytest.mark.parametrize("make", [over_time, whole])
+def test_a_restatement_in_another_environment_leaves_prod_alone(make: Any):
+    place = place_with(make(UPSERT))
+    process(place).build(DAY.format(7))
+    before = place.rows("shop.orders")
+    place.catalog.sources["raw.orders"] = {"2024-01-02": "new"}
+    assert process(place).build(DAY.format(7), "dev").results == {}
+    assert place.rows("shop.orders", "dev") == before
+    process(place).build(DAY.format(7), "dev", restate=("shop.orders",))
+    assert place.rows("shop.orders") == before
+    assert place.rows("shop.orders", "dev") == (("2024-01-02", "new"),)
+    assert process(place).build(DAY.format(7), "dev").status == "nothing_to_do"
+
+
+def test_what_covers_less_than_what_it_replaces_is_not_promoted():
+    place = place_with(over_time(UPSERT))
+    process(place).build(DAY.format(4))
+    place.project.change(over_time(UPSERT, stamp="again"))
+    process(place).build(DAY.format(4), "dev")
+    process(place).run(DAY.format(6))
+    application = process(place).application()
+    with pytest.raises(PromotionRefused, match="lacks"):
+        application.promote(PromoteRequest(source="dev", destination="prod", now=instant(DAY.format(6))))
+    process(place).run(DAY.format(6), "dev")
+    application.promote(PromoteRequest(source="dev", destination="prod", now=instant(DAY.format(6))))
+    assert place.rows("shop.orders") == first_days(5)
+
+
+def test_a_query_about_time_is_rendered_for_the_last_unit():
+    place = place_with(over_time(UPSERT))
+    rendered = process(place).application().render("shop.orders", start=None, end=None, now=instant("2024-01-04"))
+    assert "BETWEEN '2024-01-03' AND '2024-01-03'" in rendered
+
+
+def test_a_table_whose_time_has_not_come_is_made_without_rows_and_filled_when_it_has():
+    place = place_with(over_time(APPEND))
+    process(place).build("2023-12-30T12:00:00Z")
+    assert place.rows("shop.orders") == ()
+    process(place).run(DAY.format(3))
+    assert place.rows("shop.orders") == first_days(2)
+
+
+def test_rows_of_a_parent_that_changed_are_put_in_by_the_next_run():
+    parent = whole(IncrementalByUniqueKey(unique_key=("ds",)))
+    child = model("shop.copy", ["shop.orders"], kind=UPSERT, query="SELECT ds, x FROM shop.orders")
+    place = Place(parent, child, sources={"raw.orders": {"2024-01-01": "a"}})
+    process(place).build(DAY.format(5))
+    place.catalog.sources["raw.orders"] = {"2024-01-02": "b"}
+    assert statuses(process(place).run(DAY.format(6))) == {"shop.orders": "succeeded", "shop.copy": "succeeded"}
+    assert place.rows("shop.copy") == (("2024-01-01", "a"), ("2024-01-02", "b"))

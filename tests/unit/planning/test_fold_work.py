@@ -81,7 +81,8 @@ def test_a_run_processes_what_cron_has_released():
 
 def test_bounds_count_for_the_first_run_and_never_leave_a_gap():
     world = World(folding())
-    _, step = planned(world, "2024-01-09T12:00:00Z", start="2024-01-03", end="2024-01-04")
+    plan, step = planned(world, "2024-01-09T12:00:00Z", start="2024-01-03", end="2024-01-04")
+    assert [notice.code for notice in plan.warnings] == ["LAM-WARN-018"]
     assert spans(step) == [("2024-01-03", "2024-01-05")]
     assert step.left_out == ranges(("2024-01-01", "2024-01-03"), ("2024-01-05", "2024-01-09"))
     assert spans(planned(world, "2024-01-09T12:00:00Z", start="2024-01-07")[1]) == [("2024-01-05", "2024-01-09")]

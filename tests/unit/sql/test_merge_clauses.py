@@ -9,6 +9,7 @@ from lamina.sql.merge_clauses import (
     MergeClause,
     UpdateAll,
     UpdateSome,
+    clauses_to_spark,
     read_merge_clauses,
 )
 
@@ -78,3 +79,16 @@ def test_other_clauses_are_refused(text: str) -> None:
 def test_a_clause_that_never_applies_is_refused() -> None:
     with pytest.raises(BadPropertyValue, match="never apply"):
         read_merge_clauses(("WHEN MATCHED THEN DELETE", "WHEN MATCHED THEN UPDATE SET *"))
+
+
+def test_clauses_of_other_dialects_become_sparks_and_times_keep_their_names() -> None:
+    written = (
+        'WHEN MATCHED AND target."at" < @end_dt AND source.n::int > 1 THEN UPDATE SET target."a b" = source.n::text',
+        "WHEN MATCHED THEN DELETE",
+    )
+    assert clauses_to_spark(written, "duckdb") == (
+        "WHEN MATCHED AND target.`at` < @end_dt AND CAST(source.n AS INT) > 1 THEN "
+        "UPDATE SET target.`a b` = CAST(source.n AS STRING)",
+        "WHEN MATCHED THEN DELETE",
+    )
+    assert clauses_to_spark(("when matched then update *",), "spark") == ("WHEN MATCHED THEN UPDATE SET *",)
