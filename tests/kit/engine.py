@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +19,7 @@ from lamina.app.ports import (
     AnalysisRequest,
     AuditFinding,
     AuditRequest,
+    Fold,
     GenerationRequest,
     HideView,
     PythonQuery,
@@ -31,6 +32,7 @@ from lamina.app.ports import (
 )
 from lamina.app.records import AddPartitions, PartitionColumn, SetView, SwitchGeneration, TableShape
 from lamina.errors import Cancelled, EngineError
+from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged
 from lamina.graph.model import Column
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 
@@ -260,6 +262,8 @@ class FakeEngine:
         if self.cancelled.is_set():
             raise Cancelled("the write was cancelled")
         self.writes.append((request.node, request.interval))
+        if request.fold is not None:
+            return self._write_fold(request, request.fold, rows)
         before = self._base(request)
         partitions: dict[PartitionKey, list[Row]] = {} if request.partitioned_by else {(): []}
         for row in rows:
@@ -271,12 +275,7 @@ class FakeEngine:
             kept = [row for row in before[key] if not _is_inside(row, request.interval)]
             if kept or key in partitions:
                 partitions.setdefault(key, []).extend(kept)
-        self.reach("write.half_folder")
-        folders = {key: "/".join((request.folder, *(str(part) for part in key))) for key in partitions}
-        with self.catalog.lock:
-            for key, folder in folders.items():
-                assert folder not in self.catalog.folders, f"folder `{folder}` is written twice"
-                self.catalog.folders[folder] = tuple(partitions[key])
+        folders = self._write_folders(request, partitions)
         return Written(
             rows=len(rows),
             shape=_shape(request),
@@ -301,6 +300,45 @@ class FakeEngine:
             AuditFinding(query=query, rows=count, kept_at=f"kept.{query.name}" if count else None)
             for query, count in found
         )
+
+    def _write_folders(
+        self, request: WriteRequest, partitions: Mapping[PartitionKey, Sequence[Row]]
+    ) -> dict[PartitionKey, str]:
+        self.reach("write.half_folder")
+        folders = {key: "/".join((request.folder, *(str(part) for part in key))) for key in partitions}
+        with self.catalog.lock:
+            for key, folder in folders.items():
+                assert folder not in self.catalog.folders, f"folder `{folder}` is written twice"
+                self.catalog.folders[folder] = tuple(partitions[key])
+        return folders
+
+    def _write_fold(self, request: WriteRequest, fold: Fold, rows: list[Row]) -> Written:
+        """The unit of a row is its key; histories are left to Spark."""
+        before, shape = self._base(request), _shape(request)
+        for key in before:
+            self._check_shown(request, key)
+        gone = set(before) if fold.begins_anew else set()
+        contents: dict[Interval | None, str] = {}
+        match fold.kind:
+            case IncrementalByUniqueKey():
+                kept = [] if fold.begins_anew else [row for part in before.values() for row in part]
+                rows, gone = list({**dict(kept), **dict(rows)}.items()), set(before)
+                contents = {None: _content(rows, None)}
+                keys = [_key(row, request) for row in rows]
+            case IncrementalUnmanaged(insert_overwrite=False):
+                hidden = PartitionColumn(name="attempt", type="string", expression="attempt")
+                shape = replace(shape, partition_columns=(*shape.partition_columns, hidden))
+                keys = [(*_key(row, request), str(request.attempt)) for row in rows]
+            case IncrementalUnmanaged() | IncrementalByPartition():
+                keys = [_key(row, request) for row in rows]
+            case _:
+                raise NotImplementedError(fold.kind)
+        partitions: dict[PartitionKey, list[Row]] = {} if shape.partition_columns else {(): []}
+        for key, row in zip(keys, rows, strict=True):
+            partitions.setdefault(key, []).append(row)
+        folders = self._write_folders(request, partitions)
+        removed = tuple(sorted(gone - folders.keys()))
+        return Written(rows=len(rows), shape=shape, folders=folders, removed=removed, contents=contents)
 
     def _rows_of(self, request: WriteRequest) -> Iterable[Row]:
         match request.rows:

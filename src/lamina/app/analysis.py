@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamina.app.batch_request import seed_rows
+from lamina.app.batch_request import declared_columns, seed_rows
 from lamina.app.ports import AnalysisRequest, SqlQuery
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
 from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
-from lamina.graph.kinds import Embedded, IncrementalByTimeRange
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.graph.time_columns import why_inexact
+from lamina.graph.validity import shown_columns
 from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ def analyse_new_versions(
             if request is not None:
                 requests.append(request)
             elif model.columns_are_declared and model.columns:
-                assumed[name] = model.columns
+                assumed[name] = shown_columns(model.kind, model.columns)
         for outcome in engine.analyse(requests) if requests else ():
             problem = outcome.error or _time_column_problem(plan.models[outcome.node], outcome.columns or ())
             if problem is not None:
                 problems[outcome.node] = problem
             elif outcome.columns:
-                assumed[outcome.node] = outcome.columns
+                assumed[outcome.node] = shown_columns(plan.models[outcome.node].kind, outcome.columns)
     return problems
 
 
@@ -96,7 +97,7 @@ def _has_unknown_parent(
 
 
 def _request(model: Model, relations: Relations, now: Instant, project: ProjectSource) -> AnalysisRequest | None:
-    interval = _SOME_DAY if isinstance(model.kind, IncrementalByTimeRange) else None
+    interval = _SOME_DAY if isinstance(model.kind, IncrementalByTimeRange) or folds(model.kind) else None
     match model.body:
         case SqlBody():
             rows = SqlQuery(sql=relations.query(model, interval, now))
@@ -104,7 +105,7 @@ def _request(model: Model, relations: Relations, now: Instant, project: ProjectS
                 node=model.name,
                 location=model.location,
                 rows=rows,
-                columns=model.columns if model.columns_are_declared else None,
+                columns=declared_columns(model),
                 settings=model.session_properties,
             )
         case SeedBody() as body:

@@ -19,7 +19,7 @@ from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
 from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import IncrementalByTimeRange, has_intervals
+from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import versions_of
 from lamina.identity.naming import RESERVED_ENVIRONMENT
@@ -396,7 +396,7 @@ def find_model(models: Mapping[NodeName, Model], text: str, default_schema: str)
 
 
 def _render_interval(model: Model, start: str | None, end: str | None, now: Instant) -> Interval | None:
-    if not isinstance(model.kind, IncrementalByTimeRange):
+    if not has_intervals(model.kind) and not folds(model.kind):
         return None
     last = model.grain.floor(now)
     begin = as_start(parse_time(start, relative_to=now)) if start is not None else None

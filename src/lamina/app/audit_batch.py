@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
+    from lamina.timeline.interval import Interval
 
 AuditStatus: TypeAlias = Literal["passed", "failed", "skipped"]
 
@@ -52,9 +53,17 @@ def models_read_by_audits(graph: Graph, model: Model) -> tuple[NodeName, ...]:
 
 
 def audit_rows(
-    engine: Engine, target: WriteTarget, attempt: Attempt, relations: Relations, written: Written
+    engine: Engine,
+    target: WriteTarget,
+    attempt: Attempt,
+    time: Interval | None,
+    relations: Relations,
+    written: Written,
 ) -> tuple[AuditResult, ...]:
-    """Audit the rows that an attempt has written aside; raises `AuditFailed` when they must not be published."""
+    """Audit the rows that an attempt has written aside; raises `AuditFailed` when they must not be published.
+
+    `time` is what the time variables of the batch stand for.
+    """
     kind = target.model.kind
     staged = StagedRows(
         physical=attempt.physical,
@@ -63,26 +72,27 @@ def audit_rows(
         interval=attempt.interval,
         time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
     )
-    return _audit(engine, target, attempt, relations, table_text(_VIEW), staged)
+    return _audit(engine, target, attempt, time, relations, table_text(_VIEW), staged)
 
 
 def audit_view(
     engine: Engine, target: WriteTarget, attempt: Attempt, relations: Relations, sql: str
 ) -> tuple[AuditResult, ...]:
     """Audit the rows that a view would show."""
-    return _audit(engine, target, attempt, relations, f"(\n{sql}\n)", None)
+    return _audit(engine, target, attempt, None, relations, f"(\n{sql}\n)", None)
 
 
 def _audit(
     engine: Engine,
     target: WriteTarget,
     attempt: Attempt,
+    time: Interval | None,
     relations: Relations,
     relation: str,
     staged: StagedRows | None,
 ) -> tuple[AuditResult, ...]:
     model = target.model
-    queries = audit_queries(model, model.audits, relation, relations, attempt.interval, target.execution)
+    queries = audit_queries(model, model.audits, relation, relations, time, target.execution)
     skipped = tuple(
         AuditResult(name=call.name, call=call.name, status="skipped", is_blocking=call.is_blocking)
         for call in model.audits
@@ -105,7 +115,7 @@ def _audit(
     refused = [finding for finding in findings if finding.rows and finding.query.is_blocking]
     results = (*(_result(finding) for finding in findings), *skipped)
     if refused:
-        raise _failed(refused, attempt, target, results)
+        raise _failed(refused, time, target, results)
     return results
 
 
@@ -121,7 +131,7 @@ def _result(finding: AuditFinding) -> AuditResult:
 
 
 def _failed(
-    refused: Sequence[AuditFinding], attempt: Attempt, target: WriteTarget, results: tuple[AuditResult, ...]
+    refused: Sequence[AuditFinding], time: Interval | None, target: WriteTarget, results: tuple[AuditResult, ...]
 ) -> AuditFailed:
     found = "; ".join(
         f"audit `{finding.query.call}` found {finding.rows} {'row' if finding.rows == 1 else 'rows'}"
@@ -134,7 +144,7 @@ def _failed(
         hint=f"{look}mend the data or the query and run the command again",
         location=refused[0].query.location or target.model.location,
         node=target.model.name,
-        interval=attempt.interval.to_pair() if attempt.interval else None,
+        interval=time.to_pair() if time else None,
     )
     error.results = results
     return error

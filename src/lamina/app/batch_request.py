@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.contents import units_to_measure
-from lamina.app.ports import PythonQuery, SeedRows, SqlQuery, WriteRequest
-from lamina.app.rendering import empty_relation
-from lamina.graph.kinds import IncrementalByTimeRange, Seed
+from lamina.app.ports import Fold, PythonQuery, SeedRows, SqlQuery, WriteRequest
+from lamina.app.rendering import empty_relation, time_texts
+from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, Seed, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.graph.validity import given_columns
+from lamina.sql.macros import substitute_times
 from lamina.sql.names import quote
 from lamina.sql.render import wrap_time_filter
 from lamina.timeline.interval import EMPTY, Interval, Intervals
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
+    from lamina.planning.steps import Batch
     from lamina.timeline.interval import Instant
 
 
@@ -49,7 +52,9 @@ class WriteTarget:
     skips_audits: bool = False
 
 
-def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, relations: Relations) -> WriteRequest:
+def write_request(
+    target: WriteTarget, attempt: Attempt, batch: Batch, base: Base | None, relations: Relations
+) -> WriteRequest:
     """One batch of the target, to be written aside."""
     model = target.model
     kind = model.kind
@@ -59,13 +64,14 @@ def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, rela
         attempt=attempt.number,
         physical=attempt.physical,
         folder=attempt.folder,
-        rows=_rows(target, attempt, relations),
-        columns=model.columns if model.columns_are_declared else None,
+        rows=_no_rows(target, relations) if batch.is_empty else _rows(target, batch, relations),
+        columns=declared_columns(model),
         comments=comments_of(model),
         partitioned_by=model.partitioned_by,
         interval=attempt.interval,
-        time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
+        time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) and not batch.is_empty else None,
         base=base,
+        fold=_fold(target, batch),
         recorded=within(attempt.interval, target.recorded_time),
         grain=model.grain,
         measured=units_to_measure(model, attempt.interval, target.recorded_time),
@@ -75,35 +81,54 @@ def write_request(target: WriteTarget, attempt: Attempt, base: Base | None, rela
     )
 
 
-def without_rows(target: WriteTarget, request: WriteRequest, relations: Relations) -> WriteRequest:
-    """The same table with no rows in it; nothing that its query would do is done."""
+def _no_rows(target: WriteTarget, relations: Relations) -> SqlQuery:
+    """A query with the same columns and no rows; nothing that the model's own would do is done."""
     model = target.model
     if isinstance(model.body, SqlBody):
-        unit = Interval(target.execution, model.grain.next(target.execution))
-        sql = wrap_time_filter(relations.query(model, unit, target.execution), "false")
-    else:
-        sql = f"SELECT * FROM {empty_relation(model.columns or ())}"
-    return replace(request, rows=SqlQuery(sql=sql), time_column=None)
+        return SqlQuery(sql=wrap_time_filter(relations.query(model, _some_unit(target), target.execution), "false"))
+    return SqlQuery(sql=f"SELECT * FROM {empty_relation(given_columns(model.kind, model.columns or ()))}")
 
 
-def _rows(target: WriteTarget, attempt: Attempt, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:
-    model, execution = target.model, target.execution
+def _some_unit(target: WriteTarget) -> Interval:
+    return Interval(target.execution, target.model.grain.next(target.execution))
+
+
+def declared_columns(model: Model) -> tuple[Column, ...] | None:
+    """The columns that the model's query or function is held to."""
+    return given_columns(model.kind, model.columns) if model.columns_are_declared and model.columns else None
+
+
+def _fold(target: WriteTarget, batch: Batch) -> Fold | None:
+    kind = target.model.kind
+    if not folds(kind):
+        return None
+    if isinstance(kind, IncrementalByUniqueKey):
+        span = _some_unit(target) if batch.is_empty else batch.span
+        times = time_texts(span, target.execution, "spark")
+        merge_filter = kind.merge_filter and substitute_times(kind.merge_filter, "spark", times)
+        clauses = tuple(substitute_times(text, "spark", times) for text in kind.when_matched)
+        kind = replace(kind, when_matched=clauses, merge_filter=merge_filter)
+    return Fold(kind=kind, execution_time=target.execution, begins_anew=batch.begins_anew)
+
+
+def _rows(target: WriteTarget, batch: Batch, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:
+    model, execution, time = target.model, target.execution, batch.time
     match model.body:
         case SqlBody() as body:
             return SqlQuery(
-                sql=relations.query(model, attempt.interval, execution),
-                pre_statements=relations.statements(model, body.pre_statements, attempt.interval, execution),
-                post_statements=relations.statements(model, body.post_statements, attempt.interval, execution),
+                sql=relations.query(model, time, execution),
+                pre_statements=relations.statements(model, body.pre_statements, time, execution),
+                post_statements=relations.statements(model, body.post_statements, time, execution),
             )
         case PythonBody() as body:
             return PythonQuery(
                 body=body,
                 tables={
-                    written: relations.relation(node, attempt.interval, execution)
+                    written: relations.relation(node, time, execution)
                     for written, node in _names_for_python(model).items()
                 },
-                start=attempt.interval.start if attempt.interval else None,
-                end=attempt.interval.end if attempt.interval else None,
+                start=time.start if time else None,
+                end=time.end if time else None,
                 execution_time=execution,
                 variables=body.variables,
             )

@@ -188,12 +188,12 @@ class Executor:
         """Find out what there is to compute, in a worker thread: nodes above may have come out with other rows."""
         step = progress.step
         model = self._plan.models[step.node]
-        if not has_intervals(model.kind):
-            self._open_whole(progress)
-            return None
         if step.makes_table:
             progress.writer = VersionWriter(self._ports, self._target_of(step))
             self._begin(progress, (Batch(index=0, interval=None, is_empty=True),))
+            return None
+        if not has_intervals(model.kind):
+            self._open_whole(progress)
             return None
         reached = NOTHING_REACHED
         if follows(model):
@@ -222,11 +222,13 @@ class Executor:
         is_view = isinstance(self._plan.models[step.node].kind, View)
         progress.writer = VersionWriter(self._ports, self._target_of(step))
         may_be_same = step.reason in {"upstream_changed", "upstream_rewritten"} or not step.batches
+        may_be_same &= step.certain.is_empty
         if may_be_same and not is_view and progress.writer.is_up_to_date():
             progress.is_same = True
             return
         progress.follows = not step.batches
-        self._begin(progress, (Batch(index=0, interval=None),))
+        # One at a time, which is the limit unless said otherwise: a run that folds builds on the one before it.
+        self._begin(progress, step.batches or (Batch(index=0, interval=None),))
 
     def _batch(self, progress: _Progress, batch: Batch) -> BatchOutcome | None:
         """One batch with its retries, in a worker thread; `None` when it was not done after all."""
@@ -237,7 +239,7 @@ class Executor:
             progress.skipped = _STOPPED
             return None
         total = progress.total
-        self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.interval))
+        self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.time))
         begun = self._ports.clock.elapsed()
         pause = self._ports.retry_pause
         for attempt in range(1, TRIES + 1):
@@ -254,7 +256,7 @@ class Executor:
                 node=step.node,
                 index=batch.index,
                 total=total,
-                interval=batch.interval,
+                interval=batch.time,
                 rows=outcome.rows,
                 seconds=self._ports.clock.elapsed() - begun,
                 statements=outcome.statements,
@@ -276,8 +278,8 @@ class Executor:
                 progress.statements += outcome.statements
                 progress.null_times += outcome.null_times
                 progress.changed = progress.changed.union(outcome.changed)
-                if batch is not None and batch.interval is not None:
-                    progress.processed = progress.processed.union(Intervals.of([batch.interval]))
+                if batch is not None and batch.time is not None:
+                    progress.processed = progress.processed.union(Intervals.of([batch.time]))
                 if outcome.rows is not None:
                     progress.rows = (progress.rows or 0) + outcome.rows
         if progress.is_over:
@@ -287,8 +289,8 @@ class Executor:
         model = self._plan.models[progress.step.node]
         error.node = error.node or str(progress.step.node)
         error.location = error.location or model.location
-        if error.interval is None and batch is not None and batch.interval is not None:
-            error.interval = batch.interval.to_pair()
+        if error.interval is None and batch is not None and batch.time is not None:
+            error.interval = batch.time.to_pair()
         if progress.error is None:
             progress.error = error
             if not isinstance(error, Cancelled):

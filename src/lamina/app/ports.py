@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from lamina.errors import LaminaError, Location
     from lamina.graph.dag import Graph
-    from lamina.graph.kinds import CsvSettings, Setting, TimeColumn
+    from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
     from lamina.graph.model import Column, PythonBody, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
@@ -139,12 +139,25 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """How new rows are put into what the table holds; the texts of the kind are Spark SQL with all values filled in.
+
+    With `begins_anew` it is as if the table held nothing, and nothing that it holds survives.
+    """
+
+    kind: FoldKind
+    execution_time: Instant
+    begins_anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
     """One batch to write aside.
 
     `columns` are declared columns (cast and checked) or `None`; `comments` go to the table. `partitioned_by` holds
     Spark SQL expressions. With an `interval`, only rows whose time column lies in it are written, rows of the base
-    that lie outside it survive, and rows of the base inside it do not.
+    that lie outside it survive, and rows of the base inside it do not. With a `fold` the new rows are put into the
+    base's by the rules of a kind, and keys that these forbid are refused (`BadModelResult`).
     """
 
     node: NodeName
@@ -159,6 +172,7 @@ class WriteRequest:
     interval: Interval | None = None
     time_column: TimeColumn | None = None
     base: Base | None = None
+    fold: Fold | None = None
     recorded: Intervals = EMPTY
     """Parts of the interval that the base holds rows for because they were computed before: what is compared."""
     grain: Grain | None = None

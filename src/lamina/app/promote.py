@@ -9,7 +9,7 @@ from lamina.app.gather import recorded_graph
 from lamina.app.records import LoadRequest
 from lamina.environments.promotion import promotion
 from lamina.errors import EnvironmentDetached, LaminaError, PromotionRefused, UnknownEnvironment, UsageError, raise_all
-from lamina.graph.kinds import has_intervals
+from lamina.graph.kinds import folds, has_intervals
 from lamina.planning.missing import starts_of
 from lamina.planning.selection import select
 from lamina.timeline.interval import EMPTY, Interval, Intervals
@@ -130,14 +130,17 @@ def _gaps(
     starts = starts_of(graph, now, settings.default_start)
     gaps: dict[NodeName, Intervals] = {}
     for move in found.moves:
-        if not has_intervals(graph.models[move.node].kind):
+        kind = graph.models[move.node].kind
+        if not has_intervals(kind) and not folds(kind):
             continue
         covered, before = _covered(loaded, move.pointer.physical), EMPTY
         if move.previous is not None:
             before = _covered(loaded, move.previous.physical)
         ends = [span.end for time in (covered, before) if (span := time.span()) is not None]
         start = starts[move.node]
-        expected = Intervals.of([Interval(start, max(ends))]) if ends and start < max(ends) else EMPTY
+        # A table that is made run by run may begin later than its start, and stays so.
+        is_expected = has_intervals(kind) and ends and start < max(ends)
+        expected = Intervals.of([Interval(start, max(ends))]) if is_expected else EMPTY
         lacking = expected.union(before).minus(covered)
         if not lacking.is_empty:
             gaps[move.node] = lacking

@@ -119,7 +119,8 @@ class Attempt:
     base_sequence: int
     reads: tuple[Read, ...] = ()
     seeded: Intervals = EMPTY
-    """Time that is covered once the attempt is done, because it begins with the rows of another version."""
+    """Time that is covered once an attempt without an interval is done: that of the run, or of the version whose rows
+    it begins with."""
     publish: Publish | None = None
     execution_time: Instant | None = None
     rows: int | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.audit_batch import audit_rows, audit_view, merged, models_read_by_audits
-from lamina.app.batch_request import comments_of, with_comments, with_declared, within, without_rows, write_request
+from lamina.app.batch_request import comments_of, with_comments, with_declared, within, write_request
 from lamina.app.contents import contents_after
 from lamina.app.ports import (
     AnalysisRequest,
@@ -55,7 +55,8 @@ from lamina.errors import (
     StateError,
     StatementUnanswered,
 )
-from lamina.graph.kinds import View
+from lamina.graph.kinds import View, folds
+from lamina.graph.validity import shown_columns
 from lamina.identity.naming import batch_folder, generation_name
 from lamina.planning.draft import ALL_TIME, before_end
 from lamina.planning.inputs import Read
@@ -180,13 +181,11 @@ class VersionWriter:
             if isinstance(target.model.kind, View):
                 outcome = self._publish_view(attempt, relations, begun)
             else:
-                request = write_request(target, attempt, base, relations)
-                if batch.is_empty:
-                    request = without_rows(target, request, relations)
+                request = write_request(target, attempt, batch, base, relations)
                 written = ports.engine.write(request)
                 ports.reach("write.written")
                 if not batch.is_empty:
-                    self._note_audits(audit_rows(ports.engine, target, attempt, relations, written))
+                    self._note_audits(audit_rows(ports.engine, target, attempt, batch.time, relations, written))
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun)
         except LaminaError as error:
@@ -314,6 +313,7 @@ class VersionWriter:
                 generation=generation_name(target.physical, number),
                 base_sequence=own.sequence if own else 0,
                 reads=tuple(Read(physical=head.physical, sequence=head.sequence) for head in heads.values()),
+                seeded=Intervals.of([batch.span]) if batch.span else EMPTY,
                 execution_time=target.execution,
             )
             facts: list[Fact] = [AttemptOpened(attempt=attempt, run_id=target.run_id)]
@@ -331,7 +331,7 @@ class VersionWriter:
         relations = Relations(
             models=target.graph.models,
             heads={**read_by_audits, **heads},
-            assumed={target.model.name: target.model.columns or ()},
+            assumed={target.model.name: shown_columns(target.model.kind, target.model.columns or ())},
             names={target.model.name: target.physical},
             load_macros=ports.load_macros,
         )
@@ -423,7 +423,9 @@ class VersionWriter:
         if base is None or written.shape != base.head.shape:
             return False
         if attempt.interval is None:
-            return None in written.contents and written.contents[None] == base.head.contents.get(None)
+            has_no_effect = bool(written.shape.partition_columns) and not written.folders and not written.removed
+            is_same = None in written.contents and written.contents[None] == base.head.contents.get(None)
+            return has_no_effect or is_same
         recorded = within(attempt.interval, self._target.recorded_time)
         return written.changed.is_empty and recorded.covers(attempt.interval)
 
@@ -606,7 +608,7 @@ class VersionWriter:
             node=target.model.name,
             physical=target.physical,
             number=attempt.number,
-            interval=attempt.interval,
+            interval=attempt.interval or (attempt.seeded.span() if folds(target.model.kind) else None),
             status=status,
             rows=rows,
             seconds=round(ports.clock.elapsed() - begun, 3),

@@ -21,6 +21,7 @@ from lamina.graph.kinds import (
     View,
 )
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
+from lamina.graph.validity import shown_columns
 from lamina.sql.builtin_audits import builtin_arguments, find_builtin
 from lamina.sql.render import strftime_to_spark
 from lamina.sql.types import columns_in
@@ -58,7 +59,7 @@ def check_known_columns(model: Model, columns: Sequence[Column]) -> Iterator[Lam
     if isinstance(model.kind, IncrementalByTimeRange):
         name = model.kind.time_column.name
         wanted[name.lower()] = ("time_column", name)
-    names = [column.name for column in columns]
+    names = [column.name for column in shown_columns(model.kind, tuple(columns))]
     for key, name in wanted.values():
         if name.lower() not in {known.lower() for known in names}:
             yield _missing(key, name, names, model.location)
@@ -146,7 +147,7 @@ def _check_duplicates(model: Model, columns: Sequence[Column]) -> Iterator[Lamin
 
 
 def _check_columns(model: Model, block: Block, columns: Sequence[Column]) -> Iterator[LaminaError]:
-    names = [column.name for column in columns]
+    names = [column.name for column in shown_columns(model.kind, tuple(columns))]
     known = {name.lower() for name in names}
     for key, location, wanted in _wanted_columns(model, block):
         if wanted.lower() not in known:

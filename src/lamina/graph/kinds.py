@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -207,6 +207,11 @@ Kind: TypeAlias = (
     | Managed
 )
 
+FoldKind: TypeAlias = (
+    IncrementalByUniqueKey | IncrementalByPartition | IncrementalUnmanaged | ScdType2ByTime | ScdType2ByColumn
+)
+"""Kinds whose table is made by one run after the other: what a run gives is put into what is there."""
+
 KINDS: tuple[type, ...] = (
     Full,
     View,
@@ -227,6 +232,13 @@ KINDS: tuple[type, ...] = (
 def stores_rows(kind: Kind) -> bool:
     """Whether the kind has a table of its own."""
     return not isinstance(kind, View | Embedded | External)
+
+
+def folds(kind: Kind) -> TypeGuard[FoldKind]:
+    """Whether what a run gives is put into what the table holds, so that runs are done once each and in order."""
+    return isinstance(
+        kind, IncrementalByUniqueKey | IncrementalByPartition | IncrementalUnmanaged | ScdType2ByTime | ScdType2ByColumn
+    )
 
 
 def may_be_restated(kind: Kind) -> bool:

@@ -39,6 +39,7 @@ from lamina.graph.names import NodeName
 from lamina.graph.properties import Block, setting_of
 from lamina.graph.read_body import macro_scope, read_sql_body
 from lamina.graph.read_kind import read_kind
+from lamina.graph.read_merge import with_merge_texts
 from lamina.graph.signals import read_signals
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import LONGEST_SCHEMA_NAME, LONGEST_TABLE_NAME, check_catalog_name, make_table_name
@@ -279,7 +280,11 @@ class ModelReader:
             self._block.refuse("kind", "the name of a kind, such as `FULL`")
             return None
         kind = read_kind(value, self._dialect, self._problems, self._kind_defaults())
-        return kind if kind is None else self._with_forward_only(kind, value)
+        if kind is None:
+            return None
+        scope = macro_scope(self._surroundings, self._blueprint, kind=kind.name)
+        kind = with_merge_texts(kind, value, self._dialect, scope, self._problems)
+        return self._with_forward_only(kind, value)
 
     def _kind_defaults(self) -> dict[str, str | int]:
         values = {key: setting_of(self._defaults[key].value) for key in _KIND_DEFAULTS if key in self._defaults}

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadPropertyValue, DefinitionError, LaminaError, UnknownProperty
+from lamina.sql.fragment import Fragment
+from lamina.sql.header import read_when_matched
 from lamina.sql.types import check_expression, columns_in, header_expression, normalise_type
 from lamina.sql.values import (
     Boolean,
@@ -316,6 +318,14 @@ class Block:
         value = self.value(key)
         if value is None:
             return ()
+        if isinstance(value, MacroValue):
+            # Macros are expanded by now; what is left are time variables.
+            fragment = Fragment(text=value.text, location=value.location, dialect=self.dialect)
+            try:
+                value = read_when_matched(fragment)
+            except LaminaError as error:
+                self.problems.extend(error.problems)
+                return ()
         if isinstance(value, MergeClauses):
             return value.clauses
         self.refuse(key, "one or more `WHEN MATCHED …` clauses")

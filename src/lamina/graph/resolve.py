@@ -17,9 +17,9 @@ from lamina.errors import (
 )
 from lamina.graph.check_model import check_known_columns, check_times
 from lamina.graph.dag import Graph, Notice, in_dependency_order
-from lamina.graph.kinds import ScdType2ByColumn, ScdType2ByTime
 from lamina.graph.model import Column, PythonBody, Source, SqlBody
 from lamina.graph.names import NodeName
+from lamina.graph.validity import shown_columns
 from lamina.graph.windows import with_windows
 from lamina.sql.names import LONGEST_SCHEMA_NAME, TableName, check_catalog_name, parse_table_name
 from lamina.sql.query import analyse_query
@@ -315,13 +315,7 @@ def _visible_columns(
     if model is None:
         source = declared.get(node)
         return source.columns if source is not None else None
-    kind = model.kind
-    if model.columns is None or not isinstance(kind, ScdType2ByTime | ScdType2ByColumn):
-        return model.columns
-    present = {column.name.lower() for column in model.columns}
-    validity = (kind.valid_from_name, kind.valid_to_name)
-    added = (Column(name=name, type=kind.time_data_type) for name in validity if name.lower() not in present)
-    return (*model.columns, *added)
+    return None if model.columns is None else shown_columns(model.kind, model.columns)
 
 
 def _plain(name: TableName) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import SyntaxProblem
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View, has_intervals
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View, folds, has_intervals
 from lamina.graph.model import SqlBody
+from lamina.graph.spans import uses_span
 from lamina.sql.names import quote
 from lamina.sql.render import resolve_tables
 from lamina.sql.syntax import SPARK
@@ -41,7 +42,7 @@ def with_windows(models: Mapping[NodeName, Model], remember: Remember) -> tuple[
     for name, model in models.items():
         found[name] = model
         body = model.body
-        if not has_intervals(model.kind) or not isinstance(body, SqlBody) or body.query.is_time_dependent:
+        if not isinstance(body, SqlBody) or body.query.is_time_dependent or not _is_about_time(models, model):
             continue
         reader = _Reader(models, model)
         windows, is_filtered = remember(reader.key(), reader.read)
@@ -49,6 +50,10 @@ def with_windows(models: Mapping[NodeName, Model], remember: Remember) -> tuple[
         if model.reads and not is_filtered:
             notices.append(_unfiltered(name))
     return found, notices
+
+
+def _is_about_time(models: Mapping[NodeName, Model], model: Model) -> bool:
+    return has_intervals(model.kind) or (folds(model.kind) and uses_span(models, model))
 
 
 def _unfiltered(name: NodeName) -> Notice:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-from lamina.graph.kinds import IncrementalByTimeRange
+from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
 from lamina.planning.steps import Batch
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import MICROS_PER_DAY, Interval
@@ -29,6 +29,9 @@ class Batches(Sequence[Batch]):
     grain: Grain
     intervals: Intervals
     size: int | None
+    is_fold: bool = False
+    """Whether each is a run that is put into what the ones before it left."""
+    begins_anew: bool = False
 
     def __len__(self) -> int:
         if self.size is None:
@@ -42,7 +45,7 @@ class Batches(Sequence[Batch]):
             for piece in ((interval,) if self.size is None else self.grain.split(interval, self.size))
         )
         for index, piece in enumerate(pieces):
-            yield Batch(index=index, interval=piece)
+            yield self._batch(index, piece)
 
     @overload
     def __getitem__(self, index: int) -> Batch: ...
@@ -55,9 +58,14 @@ class Batches(Sequence[Batch]):
         for interval in self.intervals if number >= 0 else ():
             pieces = 1 if self.size is None else -(-self._units(interval) // self.size)
             if left < pieces:
-                return Batch(index=number, interval=self._piece(interval, left))
+                return self._batch(number, self._piece(interval, left))
             left -= pieces
         raise IndexError(index)
+
+    def _batch(self, index: int, piece: Interval) -> Batch:
+        if self.is_fold:
+            return Batch(index=index, interval=None, span=piece, begins_anew=self.begins_anew and index == 0)
+        return Batch(index=index, interval=piece)
 
     def _piece(self, interval: Interval, number: int) -> Interval:
         if self.size is None:
@@ -81,6 +89,16 @@ def batches_of(model: Model, intervals: Intervals) -> Batches:
     """One batch per contiguous range, or per `batch_size` units of it, oldest first."""
     size = model.kind.batch_size if isinstance(model.kind, IncrementalByTimeRange) else None
     return Batches(model.grain, intervals, size)
+
+
+def runs_of(model: Model, spans: Intervals, *, begins_anew: bool) -> Sequence[Batch]:
+    """The runs of a kind that folds: one after the other over the spans, or one about no time in particular."""
+    if spans.is_empty:
+        return (Batch(index=0, interval=None, begins_anew=begins_anew),)
+    kind, size = model.kind, None
+    if isinstance(kind, IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn):
+        size = kind.batch_size
+    return Batches(model.grain, spans, size, is_fold=True, begins_anew=begins_anew)
 
 
 def concurrency_of(model: Model, intervals: Intervals, limit: int) -> int:

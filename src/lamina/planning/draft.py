@@ -42,6 +42,8 @@ class Work:
     """
 
     is_whole: bool = False
+    begins_anew: bool = False
+    """Whether a table that is made run by run is emptied first, and with it whatever only earlier runs knew."""
     reason: Reason = "unchanged"
     cause: NodeName | None = None
     readiness: Readiness = field(default_factory=lambda: Readiness(ready=EMPTY, waiting=EMPTY))
@@ -101,6 +103,10 @@ class Draft:
     def requested(self) -> frozenset[NodeName]:
         """Nodes that somebody asked to compute again."""
         return self.chosen if self.inputs.flags.force else self.restated
+
+    def is_requested(self, name: NodeName) -> bool:
+        """Whether somebody asked to compute this node again."""
+        return self.inputs.flags.force or name in self.restated
 
     @property
     def respects_cron(self) -> bool:

@@ -33,7 +33,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     covered = facts.covered if facts else EMPTY
     start = draft.starts[name]
     asked = asked_range(
-        model, start, inputs.flags, inputs.now, respects_cron=draft.respects_cron, limit=_baseline_reach(draft, name)
+        model, start, inputs.flags, inputs.now, respects_cron=draft.respects_cron, limit=baseline_reach(draft, name)
     )
     recorded = covered.union(facts.reopened) if facts else EMPTY
     begin = _beginning(start, asked, recorded)
@@ -78,7 +78,7 @@ def _left_out(draft: Draft, model: Model, covered: Intervals, planned: Intervals
     if inputs.flags.start is None and inputs.flags.end is None:
         return EMPTY
     unbounded = replace(inputs.flags, start=None, end=None)
-    reach = _baseline_reach(draft, model.name)
+    reach = baseline_reach(draft, model.name)
     start = draft.starts[model.name]
     asked = asked_range(model, start, unbounded, inputs.now, respects_cron=draft.respects_cron, limit=reach)
     return missing_intervals(model, asked, covered).minus(planned)
@@ -139,7 +139,7 @@ def _reached_by_plan(draft: Draft, model: Model, recorded: Intervals) -> Reached
     return Reached(intervals=with_own_later(model, intervals, recorded), cause=cause, is_asked=is_asked)
 
 
-def _baseline_reach(draft: Draft, name: NodeName) -> Instant | None:
+def baseline_reach(draft: Draft, name: NodeName) -> Instant | None:
     """A new version in another environment is built as far as the baseline's data reaches."""
     pointer = draft.inputs.baseline.pointers.get(name)
     if draft.is_baseline or pointer is None or pointer.physical is None or draft.inputs.command == "run":

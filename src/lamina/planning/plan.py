@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from lamina.environments.pointers import Pointer
 from lamina.errors import EnvironmentDetached, NotYetSupported, raise_all
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import Embedded, has_intervals, may_be_restated, stores_rows
+from lamina.graph.kinds import Embedded, folds, has_intervals, may_be_restated, stores_rows
 from lamina.graph.model import PythonBody, SqlBody
-from lamina.planning.batches import batches_of
+from lamina.planning.batches import batches_of, runs_of
 from lamina.planning.draft import Draft, Work
 from lamina.planning.explain import explain
+from lamina.planning.fold_work import fold_work
 from lamina.planning.forks import forks_of, with_forks
 from lamina.planning.interval_work import interval_work
 from lamina.planning.missing import starts_of
@@ -19,7 +20,7 @@ from lamina.planning.reach import reads_from, reads_until, window_of
 from lamina.planning.readiness import stored_parents
 from lamina.planning.reasons import UNCHANGED, differences
 from lamina.planning.selection import select
-from lamina.planning.steps import Batch, Plan, ReadWindow, Seeding, Step
+from lamina.planning.steps import Plan, ReadWindow, Seeding, Step
 from lamina.planning.support import limitations, unsupported
 from lamina.planning.whole_work import whole_work
 from lamina.sql.compare import changed_columns, unified_diff
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import PlanInputs, VersionFacts
-    from lamina.planning.steps import Action, Change
+    from lamina.planning.steps import Action, Batch, Change
     from lamina.timeline.interval import Intervals
 
 
@@ -69,7 +70,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
             for step in steps
             if step.physical is not None and (step.has_work or not step.redone.is_empty)
         },
-        warnings=(*inputs.graph.warnings, *limitations(inputs.graph), *_protected(draft)),
+        warnings=(
+            *inputs.graph.warnings,
+            *limitations(inputs.graph),
+            *_protected(draft),
+            *_built_anew(draft),
+            *_beginning_late(draft),
+        ),
     )
 
 
@@ -85,6 +92,37 @@ def _protected(draft: Draft) -> list[Notice]:
         for name in sorted(draft.restated)
         if not may_be_restated(models[name].kind)
     ]
+
+
+def _built_anew(draft: Draft) -> list[Notice]:
+    """Models whose table is the sum of its runs and begins with an empty one again."""
+    found = []
+    for name, work in draft.works.items():
+        difference, model = draft.differences[name], draft.inputs.graph.models[name]
+        is_replaced = difference.is_version_new and name in draft.before and work.is_certain
+        if not folds(model.kind) or not ((work.begins_anew and work.is_asked) or is_replaced):
+            continue
+        message = (
+            f"`{name}` of kind {model.kind.name} is built anew from the beginning: what earlier runs put into it and "
+            "its inputs no longer hold is not in the new rows"
+        )
+        found.append(Notice(code="LAM-WARN-016", message=message, node=name))
+    return found
+
+
+def _beginning_late(draft: Draft) -> list[Notice]:
+    """Models whose first run begins after their start: later runs go on from its end, never before it."""
+    found = []
+    for name, work in draft.works.items():
+        planned, left_out = work.readiness.ready.span(), work.left_out.span()
+        is_first = folds(draft.inputs.graph.models[name].kind) and work.begins_anew
+        if is_first and planned and left_out and left_out.start < planned.start:
+            message = (
+                f"`{name}` begins at {planned.start}: time from {left_out.start} until there is not filled in later, "
+                "because each run builds on the one before it"
+            )
+            found.append(Notice(code="LAM-WARN-018", message=message, node=name))
+    return found
 
 
 def _draft(inputs: PlanInputs) -> Draft:
@@ -154,7 +192,7 @@ def _work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_idle: bo
         return interval_work(draft, model, facts, is_idle=is_idle)
     if is_idle or isinstance(model.kind, Embedded):
         return Work()
-    return whole_work(draft, model, facts)
+    return fold_work(draft, model, facts) if folds(model.kind) else whole_work(draft, model, facts)
 
 
 def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
@@ -162,7 +200,9 @@ def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
     for name, difference in draft.differences.items():
         model = draft.inputs.graph.models[name]
         policy = getattr(model.kind, "policy", None)
-        keeps_history = (model.replay_on_change or "full") != "full" or (policy is not None and policy.forward_only)
+        keeps_history = (model.replay_on_change or "full") != "full" or (
+            policy is not None and policy.forward_only and not (folds(model.kind) and model.replay_on_change == "full")
+        )
         if difference.is_version_new and difference.reason != "first_run" and keeps_history and stores_rows(model.kind):
             problems.append(
                 NotYetSupported(
@@ -183,7 +223,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
     shown = work.readiness.ready.union(work.may_follow) if work.is_asked_for_later else work.readiness.ready
     batches: Sequence[Batch] = ()
     if work.is_whole:
-        batches = (Batch(index=0, interval=None),)
+        batches = runs_of(model, work.readiness.ready, begins_anew=work.begins_anew)
     elif not shown.is_empty:
         batches = batches_of(model, shown)
     seed = _seeding(draft, name)

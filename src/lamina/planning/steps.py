@@ -42,12 +42,21 @@ Change: TypeAlias = Literal["breaking", "non_breaking", "forward_only", "metadat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The intervals one query computes; `interval` is `None` for kinds that are computed whole."""
+    """The intervals one query computes; `interval` is `None` for kinds without intervals."""
 
     index: int
     interval: Interval | None
+    span: Interval | None = None
+    """What the time variables stand for in a run that is put into what the table holds."""
+    begins_anew: bool = False
+    """Whether such a run begins with an empty table, whatever it holds."""
     is_empty: bool = False
     """Whether only the table is made, without rows, because nothing can be processed yet."""
+
+    @property
+    def time(self) -> Interval | None:
+        """The time it is about, if any."""
+        return self.interval or self.span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

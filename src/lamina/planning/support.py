@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import NotYetSupported
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View, has_intervals
+from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View, folds, has_intervals
 from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from lamina.planning.inputs import Flags
 
 _KINDS = (Full, View, Embedded, Seed, IncrementalByTimeRange, External)
+_WHY = {
+    "MANAGED": "it is kept current by a stream, which nothing hosts yet",
+    "CUSTOM": "materializations of a project's own are not run yet",
+}
 _FORMATS = ("parquet", "hive")
 
 
@@ -38,9 +42,9 @@ def unsupported(graph: Graph, flags: Flags) -> Iterator[NotYetSupported]:
 
 
 def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
-    if not isinstance(model.kind, _KINDS):
+    if not isinstance(model.kind, _KINDS) and not folds(model.kind):
         yield NotYetSupported(
-            f"`{model.name}` is of kind {model.kind.name}, which this release reads but cannot build",
+            f"`{model.name}` is of kind {model.kind.name}, which this release cannot build: {_WHY[model.kind.name]}",
             hint="use FULL or INCREMENTAL_BY_TIME_RANGE, or set `enabled false` on the model",
             location=model.location,
             node=model.name,
@@ -68,6 +72,12 @@ def limitations(graph: Graph) -> Iterator[Notice]:
             yield Notice(
                 code="LAM-WARN-011",
                 message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` are not run by this release",
+                node=model.name,
+            )
+        if folds(model.kind) and model.kind.policy.auto_restatement_cron is not None:
+            yield Notice(
+                code="LAM-WARN-017",
+                message=f"`auto_restatement_cron` of `{model.name}` has no effect: {model.kind.name} has no intervals",
                 node=model.name,
             )
         if isinstance(model.kind, View) and model.kind.materialized:

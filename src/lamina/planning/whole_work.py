@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import Seed, View
+from lamina.graph.kinds import Seed, View, folds, may_be_restated
 from lamina.graph.model import PythonBody
 from lamina.planning.draft import ALL_TIME, Work
 from lamina.planning.missing import schedule_of
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 def whole_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     """One build of everything, or nothing."""
-    inputs, name = draft.inputs, model.name
+    name = model.name
     difference = draft.differences[name]
     if facts is None and name in draft.forks:
         return Work(is_whole=True, reason="upstream_rewritten", cause=_forked_above(draft, model))
     if facts is None or facts.built_at is None:
         reason = draft.version_reason(name, "first_run")
         return Work(is_whole=True, reason=reason, cause=difference.cause or name)
-    is_requested = inputs.flags.force or name in draft.restated
+    is_requested = draft.is_requested(name) and may_be_restated(model.kind)
     if is_requested and not isinstance(model.kind, View):
         reason = "restated" if name in draft.restated else "forced"
-        return Work(is_whole=True, reason=reason, cause=name, is_asked=True)
+        return Work(is_whole=True, reason=reason, cause=name, is_asked=True, begins_anew=folds(model.kind))
     if draft.is_shared(name) or isinstance(model.kind, View | Seed):
         return Work()
     return _after_parents(draft, model) or _after_rewrites(draft, facts) or _after_time(draft, model, facts.built_at)

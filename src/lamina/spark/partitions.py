@@ -25,6 +25,7 @@ HIDDEN_PREFIX = "lamina_p"
 """Hidden columns begin with a letter: Hive cannot filter by a partition column that begins with an underscore."""
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 LONGEST_FOLDER = 255
+_ATTEMPT = "lamina_attempt"
 
 Touch: TypeAlias = Literal["inside", "outside", "partly", "unknown"]
 """How the rows of a partition lie to an interval."""
@@ -59,6 +60,19 @@ def plan_partitions(partitioned_by: Sequence[str], columns: Sequence[Column]) ->
         )
         for index, column in enumerate(planned)
     )
+
+
+def attempt_column(index: int) -> PartitionColumn:
+    """A hidden column that holds the number of the attempt, so that what it writes never meets what is there.
+
+    Its expression is the same for every attempt, and so is the shape of the table.
+    """
+    return PartitionColumn(name=f"{HIDDEN_PREFIX}{index}", type="string", expression=_ATTEMPT)
+
+
+def is_attempt(column: PartitionColumn) -> bool:
+    """Whether the column holds the number of the attempt that wrote a row."""
+    return column.expression == _ATTEMPT
 
 
 def day_expression(column: str) -> str:

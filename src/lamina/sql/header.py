@@ -359,6 +359,12 @@ def _is_type(dialect: str, text: str) -> bool:
     return bool(parsed) and isinstance(parsed[0], exp.DataType)
 
 
+def read_when_matched(fragment: Fragment) -> MergeClauses:
+    """The clauses of `when_matched`, cut apart; time variables may still stand in them by name."""
+    lexed = lex(fragment)
+    return _read_merge_clauses(lexed, (0, len(lexed.tokens)))
+
+
 def _read_merge_clauses(lexed: Lexed, span: Span) -> MergeClauses:
     location = lexed.place(span[0])
     start, end = (span[0] + 1, span[1] - 1) if lexed.encloses(span) else span
@@ -368,7 +374,8 @@ def _read_merge_clauses(lexed: Lexed, span: Span) -> MergeClauses:
             hint="Write `when_matched (WHEN MATCHED THEN UPDATE SET target.a = source.a)`",
             location=lexed.place(start),
         )
-    _check(lexed, (start, end), exp.Whens, "when_matched")
+    if not lexed.has_macro(span):
+        _check(lexed, (start, end), exp.Whens, "when_matched")
     starts: list[int] = []
     cases = 0
     for index in lexed.walk((start, end)):

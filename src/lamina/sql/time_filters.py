@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from lamina.sql.macro_times import TIME_NAMES, find_placeholders
 from lamina.sql.syntax import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BOUND = re.compile(r"(start|end)_\w+", re.IGNORECASE)
+_BOUNDS = frozenset(name for name in TIME_NAMES if name.startswith(("start_", "end_")))
 _FILTERING = (exp.Where, exp.Having, exp.Qualify, exp.Join, exp.From)
+
+
+def names_interval(text: str, dialect: str) -> bool:
+    """Whether some part of a query, of a statement or an expression is `@start_…` or `@end_…`; it is not parsed."""
+    return any(True for _ in find_placeholders(text, dialect, _BOUNDS))
 
 
 def mentions_interval(text: str, dialect: str) -> bool:

@@ -72,8 +72,13 @@ def with_opened(work: Work, attempt: Attempt, interval: Interval) -> Work:
 def with_done(work: Work, attempt: Attempt) -> Work:
     """The work after an attempt was carried out: its interval is covered, or the whole is built."""
     if attempt.interval is None:
-        covered = work.covered.union(attempt.seeded)
-        return replace(touched(work), built_at=attempt.execution_time, reads=attempt.reads, covered=covered)
+        return replace(
+            touched(work),
+            built_at=attempt.execution_time,
+            reads=attempt.reads,
+            covered=work.covered.union(attempt.seeded),
+            reopened=work.reopened.minus(attempt.seeded),
+        )
     interval = Intervals.of([attempt.interval])
     return replace(touched(work), covered=work.covered.union(interval), reopened=work.reopened.minus(interval))
 

@@ -72,7 +72,7 @@ def test_a_unique_key_with_everything():
     assert isinstance(kind, IncrementalByUniqueKey)
     assert kind.unique_key == ("id", "lower(name)")
     assert kind.order_by == ("updated_at DESC", "id")
-    assert kind.when_matched == ("WHEN MATCHED THEN UPDATE SET target.name = source.name",)
+    assert kind.when_matched == ("WHEN MATCHED THEN UPDATE SET target.`name` = source.name",)
     assert kind.merge_filter == "source.ds > @start_ds"
     assert (kind.batch_size, kind.lookback) == (5, 1)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lamina.errors import BadTime, LaminaError, NotYetSupported, UnknownName
-from lamina.graph.kinds import Embedded, IncrementalUnmanaged, View
+from lamina.graph.kinds import Custom, Embedded, Managed, View
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
 from lamina.timeline.grain import Grain
@@ -256,11 +256,14 @@ def test_an_embedded_model_has_no_table_but_reaches_its_readers():
 
 def test_kinds_that_cannot_be_built_yet_are_all_named():
     world = World(
-        model("shop.a", kind=IncrementalUnmanaged()), model("shop.b", table_format="iceberg"), model("shop.c")
+        model("shop.a", kind=Managed()),
+        model("shop.b", table_format="iceberg"),
+        model("shop.c"),
+        model("shop.d", kind=Custom(materialization="mine")),
     )
     with pytest.raises(LaminaError) as caught:
         make_plan(world.inputs("2024-01-05"))
-    assert {problem.node for problem in caught.value.problems} == {"shop.a", "shop.b"}
+    assert {problem.node for problem in caught.value.problems} == {"shop.a", "shop.b", "shop.d"}
     assert {type(problem) for problem in caught.value.problems} == {NotYetSupported}
 
 

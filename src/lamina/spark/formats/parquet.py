@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from lamina.app.ports import Written
 from lamina.app.records import TableShape
 from lamina.errors import BadModelResult, QueryFailed, WarehouseUnwritable
+from lamina.graph.kinds import IncrementalUnmanaged
 from lamina.spark.compare_rows import (
     HASH,
     NO_ROWS,
@@ -29,11 +30,15 @@ from lamina.spark.compare_rows import (
     with_hash,
 )
 from lamina.spark.errors import translate
+from lamina.spark.kinds.fold import folded, is_keyed, refuse_folded
+from lamina.spark.kinds.problems import PROBLEM, problem_measures
 from lamina.spark.output import find_time_column, in_interval
 from lamina.spark.partitions import (
     LONGEST_FOLDER,
     NULL_FOLDER,
+    attempt_column,
     find_time_key,
+    is_attempt,
     plan_partitions,
     too_long,
     touch,
@@ -50,7 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.ports import Base, Reach, WriteRequest
+    from lamina.app.ports import Base, Fold, Reach, WriteRequest
     from lamina.app.records import Contents, PartitionColumn, PartitionKey
     from lamina.graph.model import Column
     from lamina.timeline.interval import Interval
@@ -83,6 +88,8 @@ class ParquetFormat:
 
         The kill point `write.half_folder` lies between the two jobs, or before the only one.
         """
+        if request.fold is not None:
+            return _write_fold(session, frame, request, request.fold, root, reach)
         if request.base is not None and request.interval is not None:
             frame = _widened(frame, request.base)
         batch = _plan(frame, request)
@@ -108,6 +115,8 @@ class _Batch:
     """Whether only the base's rows tell which partitions are touched."""
     remembered: _Remembered | None = None
     """Set when the new rows can be compared while they are written."""
+    is_measured: bool = True
+    """Whether the rows, if they are the whole table, are measured."""
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -138,6 +147,8 @@ class _Measured:
     """Of a whole table, or of recorded time where that is remembered."""
     fresh: Content | None
     null_times: int = 0
+    problems: Mapping[str, Any] = field(default_factory=dict)
+    """What forbids to put the rows into a table."""
 
 
 # --- before the job ---------------------------------------------------------------------------------------------------
@@ -191,6 +202,29 @@ def _remembered(request: WriteRequest, shape: TableShape, time: Column) -> _Reme
     )
 
 
+def _plan_fold(rows: DataFrame, request: WriteRequest, fold: Fold) -> _Batch:
+    """Rows of keyed kinds are the whole table; those of the others replace partitions, or only ever add one."""
+    columns = columns_of(rows.drop(PROBLEM).schema, request.comments)
+    partition_columns = plan_partitions(request.partitioned_by, columns)
+    if isinstance(fold.kind, IncrementalUnmanaged) and not fold.kind.insert_overwrite:
+        partition_columns += (attempt_column(len(request.partitioned_by)),)
+    base_keys = frozenset(request.base.manifest) if request.base else frozenset()
+    is_whole = is_keyed(fold.kind)
+    batch = _Batch(
+        request=request,
+        shape=TableShape(columns=columns, partition_columns=partition_columns),
+        condition=None,
+        time=None,
+        gone=base_keys if is_whole or fold.begins_anew else frozenset(),
+        partly=frozenset(),
+        is_open=False,
+        is_measured=is_whole,
+    )
+    if request.base is not None and batch.gone != base_keys:
+        _check_base(request.base, batch.shape)
+    return batch
+
+
 def _has_same_columns(base: Base, shape: TableShape) -> bool:
     """Whether rows can be compared at all: columns of other names or types make every row another one."""
     before = [(column.name, column.type) for column in base.head.shape.columns]
@@ -238,6 +272,33 @@ def _write_at_once(session: SparkSession, frame: DataFrame, batch: _Batch, root:
     folders = _folders(session, rows, batch, root)
     compared = _compare(session, frame, batch, measured, root)
     return _written(batch, measured, folders, batch.gone | batch.partly, compared, statements=1)
+
+
+def _write_fold(
+    session: SparkSession, frame: DataFrame, request: WriteRequest, fold: Fold, root: str, reach: Reach
+) -> Written:
+    """New rows and what the table holds, by the rules of the kind; what these forbid is found in the same job."""
+    base = None if fold.begins_anew else request.base
+    if is_keyed(fold.kind):
+        rows = folded(None if base is None else _rows_of(session, base), frame, fold)
+    else:
+        rows = frame if base is None else _widened(frame, base)
+    batch = _plan_fold(rows, request, fold)
+    rows = _new_rows(rows, batch)
+    reach("write.half_folder")
+    measured = _write(rows, batch, root, is_append=False)
+    refuse_folded(measured.problems, frame, fold)
+    folders = _folders(session, rows.drop(PROBLEM), batch, root)
+    return _written(batch, measured, folders, batch.gone, _Compared(), statements=1)
+
+
+def _rows_of(session: SparkSession, base: Base) -> DataFrame | None:
+    """The rows of the base as readers see them; None where there are none, so that the next ones are the first."""
+    columns = [quote(column.name) for column in base.head.shape.columns]
+    rows = session.table(table_name(base.head.generation)).select(*columns)
+    known = base.head.contents.get(None)
+    is_empty = not base.manifest or (rows.isEmpty() if known is None else known == NO_ROWS.to_text())
+    return None if is_empty else rows
 
 
 def _write_and_look(session: SparkSession, frame: DataFrame, batch: _Batch, root: str, reach: Reach) -> Written:
@@ -347,7 +408,11 @@ def _new_rows(frame: DataFrame, batch: _Batch) -> DataFrame:
     if batch.condition is not None and batch.time is not None:
         # One filter, not two: Spark may still push it down to the files.
         frame = frame.filter(sf.expr(f"({batch.condition}) OR {quote(batch.time)} IS NULL"))
-    hidden = {column.name: sf.expr(column.expression) for column in batch.columns if column.expression is not None}
+    hidden = {
+        column.name: sf.lit(str(batch.request.attempt)) if is_attempt(column) else sf.expr(column.expression)
+        for column in batch.columns
+        if column.expression is not None
+    }
     return frame.withColumns(hidden) if hidden else frame
 
 
@@ -419,8 +484,10 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
     texts = [column for column in batch.columns if not column.is_hidden and column.type == "string"]
     for index, column in enumerate(texts):
         measures[f"empty_{index}"] = sf.count_if(is_valid & sf.col(quote(column.name)).isin("", NULL_FOLDER))
+    if PROBLEM in rows.columns:
+        measures |= problem_measures()
     remembered = None if is_append else batch.remembered
-    if batch.condition is None or remembered is not None:
+    if (batch.condition is None and batch.is_measured) or remembered is not None:
         rows = with_hash(rows, StructType([rows.schema[column.name] for column in batch.shape.columns]))
         is_again = sf.coalesce(sf.expr(remembered.recorded), sf.lit(False)) if remembered else sf.lit(True)
         measures |= content_measures(~is_kept & is_again)
@@ -430,7 +497,7 @@ def _write(rows: DataFrame, batch: _Batch, root: str, *, is_append: bool) -> _Me
     observed = rows.observe(observation, *[measure.alias(name) for name, measure in measures.items()])
     if batch.time and not is_append:
         observed = observed.filter(is_valid)
-    observed = observed.drop(_KEPT, HASH)
+    observed = observed.drop(_KEPT, HASH, PROBLEM)
     writer = observed.write.mode("append" if is_append else "error")
     if batch.columns:
         writer = writer.partitionBy(*[column.name for column in batch.columns])
@@ -457,6 +524,7 @@ def _measured(found: Mapping[str, Any], texts: list[PartitionColumn]) -> _Measur
         content=Content.of(found) if "content_rows" in found else None,
         fresh=Content.of(found, "fresh") if "fresh_rows" in found else None,
         null_times=int(found["null_times"]),
+        problems={name: count for name, count in found.items() if name.startswith("problem_")},
     )
 
 

@@ -1,0 +1,41 @@
+"""The kinds that fold rows by a key, behind one door."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeGuard
+
+from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.spark.kinds.problems import refuse_problems
+from lamina.spark.kinds.scd_type_2 import scd_type_2
+from lamina.spark.kinds.upsert import upserted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pyspark.sql import DataFrame
+
+    from lamina.app.ports import Fold
+    from lamina.graph.kinds import FoldKind
+    from lamina.spark.kinds.problems import KeyedKind
+
+
+def is_keyed(kind: FoldKind) -> TypeGuard[KeyedKind]:
+    """Whether what becomes of a row depends on others of the same key, so that the whole table is written."""
+    return isinstance(kind, IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn)
+
+
+def folded(base: DataFrame | None, frame: DataFrame, fold: Fold) -> DataFrame:
+    """The whole table after a run of a keyed kind, with the hidden column of problems."""
+    kind = fold.kind
+    if isinstance(kind, IncrementalByUniqueKey):
+        return upserted(base, frame, kind)
+    if isinstance(kind, ScdType2ByTime | ScdType2ByColumn):
+        return scd_type_2(base, frame, kind, execution_time=fold.execution_time)
+    raise TypeError(kind)
+
+
+def refuse_folded(found: Mapping[str, Any], frame: DataFrame, fold: Fold) -> None:
+    """Raise `BadModelResult` for what the job found; `frame` are the new rows as they came."""
+    if is_keyed(fold.kind):
+        refuse_problems(found, frame, fold.kind)

@@ -1,0 +1,88 @@
+"""What forbids to fold new rows into a table, found in the job that folds them.
+
+The result of a fold has a hidden column that names what is wrong with a row, and rows with which something is wrong
+are always in the result. They are counted at its top, while it is written: a count further down would be lost where
+Spark finds, half-way, that a part of the query is empty. Which keys are concerned is looked up only then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql import functions as sf
+
+from lamina.errors import BadModelResult
+from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.spark.kinds.keys import IS_REPEATED, key_columns, with_keys, with_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+KeyedKind: TypeAlias = IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn
+
+PROBLEM = "_lamina_problem"
+"""The hidden column: NULL, or one of the following."""
+NULL_KEY = "null_key"
+REPEATED_KEY = "repeated_key"
+NULL_TIME = "null_time"
+OPEN_TWICE = "open_twice"
+
+_MOST_NAMED = 5
+
+
+def problem_measures() -> dict[str, SparkColumn]:
+    """Aggregates over the result of a fold, to be observed while it is written."""
+    problems = (NULL_KEY, REPEATED_KEY, NULL_TIME, OPEN_TWICE)
+    return {f"problem_{name}": sf.count_if(sf.col(PROBLEM) == name) for name in problems}
+
+
+def refuse_problems(found: Mapping[str, Any], batch: DataFrame, kind: KeyedKind) -> None:
+    """Raise `BadModelResult` when `problem_measures` found anything; `batch` are the new rows as they came."""
+    key = ", ".join(kind.unique_key)
+    if count := found[f"problem_{NULL_KEY}"]:
+        raise BadModelResult(
+            f"the unique key `{key}` is NULL in {count} of the new rows",
+            hint="leave such rows out in the query, or replace NULL with a value there",
+        )
+    if found[f"problem_{REPEATED_KEY}"]:
+        raise _repeated(batch, kind)
+    if count := found[f"problem_{NULL_TIME}"]:
+        time = getattr(kind, "updated_at_name", None)
+        raise BadModelResult(
+            f"`{time}` is NULL in {count} of the new rows; nothing says when they began",
+            hint=f"give them a time in the query, as with `coalesce({time}, created_at)`",
+        )
+    if count := found[f"problem_{OPEN_TWICE}"]:
+        raise BadModelResult(
+            f"{count} rows of the table are open beside another one of the same unique key `{key}`",
+            hint="go back to the `unique_key` that the table was written with, or build a new version",
+        )
+
+
+def check_fold(folded: DataFrame, batch: DataFrame, kind: KeyedKind) -> None:
+    """Raise `BadModelResult` as `refuse_problems` does, by a job of its own."""
+    measures = [measure.alias(name) for name, measure in problem_measures().items()]
+    refuse_problems(folded.agg(*measures).collect()[0].asDict(), batch, kind)
+
+
+def _repeated(batch: DataFrame, kind: KeyedKind) -> BadModelResult:
+    order_by = kind.order_by if isinstance(kind, IncrementalByUniqueKey) else ()
+    said = f"several of the new rows have the same unique key `{', '.join(kind.unique_key)}`"
+    said += _repeated_keys(batch, kind.unique_key, order_by)
+    if order_by:
+        hint = "add a column to `order_by` in which these rows differ"
+        return BadModelResult(f"{said}, and `order_by` does not tell the last", hint=hint)
+    return BadModelResult(said, hint="keep one row per key in the query, or let `unique_key` tell them apart")
+
+
+def _repeated_keys(batch: DataFrame, unique_key: tuple[str, ...], order_by: tuple[str, ...]) -> str:
+    """Some of the keys as text; empty should the rows come out different this time."""
+    keys = key_columns(unique_key)
+    ordered = with_order(with_keys(batch, unique_key), unique_key, order_by)
+    values = [sf.col(name).cast("string").alias(name) for name in keys]
+    repeated = ordered.filter(IS_REPEATED).orderBy(*keys).select(*values).limit(_MOST_NAMED + 1).collect()
+    listed = ", ".join(f"`{', '.join(str(value) for value in row)}`" for row in repeated[:_MOST_NAMED])
+    return f": {listed}{' and others' if len(repeated) > _MOST_NAMED else ''}" if listed else ""

@@ -1,0 +1,170 @@
+"""The clauses of `when_matched`: what becomes of a row of the table that a new row matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from sqlglot.tokenizer_core import TokenType
+from typing_extensions import assert_never
+
+from lamina.errors import BadPropertyValue, Location
+from lamina.sql.fragment import Fragment
+from lamina.sql.lexed import lex
+from lamina.sql.names import quote
+from lamina.sql.types import header_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamina.sql.lexed import Lexed, Span
+
+_EXAMPLE = "write `WHEN MATCHED AND source.x > 1 THEN UPDATE SET target.a = source.a` or `… THEN DELETE`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A column of the table and the expression, over `source` and `target`, that it is set to."""
+
+    column: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateSome:
+    """The row keeps its values but for these columns."""
+
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateAll:
+    """The row is replaced by the new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """The row goes."""
+
+
+MergeAction: TypeAlias = UpdateSome | UpdateAll | Delete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeClause:
+    """What is done with matched rows for which the condition holds; without one, with all of them."""
+
+    condition: str | None
+    action: MergeAction
+
+
+def read_merge_clauses(
+    texts: Sequence[str], location: Location | None = None, dialect: str = "spark"
+) -> tuple[MergeClause, ...]:
+    """Clauses `WHEN MATCHED [AND …] THEN UPDATE SET … | DELETE`, each part as written; the first that applies counts.
+
+    Raises `BadPropertyValue` for other clauses, and for a clause that can never apply because one before it has no
+    condition, which MERGE refuses as well.
+    """
+    clauses = tuple(_read_clause(text, location or Location(), dialect) for text in texts)
+    for text, clause in zip(texts[:-1], clauses[:-1], strict=True):
+        if clause.condition is None:
+            raise BadPropertyValue(
+                f"`{text}` has no condition, so that the clauses of `when_matched` after it never apply",
+                hint="add a condition with AND, or put the clause last",
+                location=location,
+            )
+    return clauses
+
+
+def clauses_to_spark(texts: Sequence[str], dialect: str, location: Location | None = None) -> tuple[str, ...]:
+    """The same clauses in Spark's SQL, time variables still by name; raises as `read_merge_clauses` does."""
+    read_merge_clauses(texts, location, dialect)
+    return tuple(_to_spark(_read_clause(text, location or Location(), dialect), dialect, location) for text in texts)
+
+
+def _to_spark(clause: MergeClause, dialect: str, location: Location | None) -> str:
+    condition = f" AND {header_expression(clause.condition, dialect, location)}" if clause.condition else ""
+    match clause.action:
+        case Delete():
+            action = "DELETE"
+        case UpdateAll():
+            action = "UPDATE SET *"
+        case UpdateSome(assignments=assignments):
+            values = (
+                f"target.{quote(each.column)} = {header_expression(each.value, dialect, location)}"
+                for each in assignments
+            )
+            action = f"UPDATE SET {', '.join(values)}"
+        case _:
+            assert_never(clause.action)
+    return f"WHEN MATCHED{condition} THEN {action}"
+
+
+def _read_clause(text: str, location: Location, dialect: str) -> MergeClause:
+    lexed = lex(Fragment(text=text, location=location, dialect=dialect))
+    words = [lexed.lexeme(index).upper() for index in range(len(lexed.tokens))]
+    then = _find_then(lexed)
+    if words[:2] != ["WHEN", "MATCHED"] or then is None:
+        raise _unreadable(text, location)
+    condition = None
+    if then > 2:
+        if words[2] != "AND" or then == 3:
+            raise _unreadable(text, location)
+        condition = lexed.sql((3, then))
+    rest = words[then + 1 :]
+    if rest == ["DELETE"]:
+        return MergeClause(condition=condition, action=Delete())
+    if rest in (["UPDATE", "SET", "*"], ["UPDATE", "*"]):
+        return MergeClause(condition=condition, action=UpdateAll())
+    if rest[:2] != ["UPDATE", "SET"]:
+        raise _unreadable(text, location)
+    parts = lexed.split((then + 3, len(words)))
+    assignments = tuple(_read_assignment(lexed, part) for part in parts)
+    _check_assignments(assignments, text, location)
+    return MergeClause(condition=condition, action=UpdateSome(assignments=assignments))
+
+
+def _find_then(lexed: Lexed) -> int | None:
+    """The THEN of the clause itself, not that of a CASE."""
+    cases = 0
+    for index in lexed.walk((0, len(lexed.tokens))):
+        kind = lexed.tokens[index].token_type
+        cases += (kind == TokenType.CASE) - (kind == TokenType.END)
+        if kind == TokenType.THEN and not cases:
+            return index
+    return None
+
+
+def _read_assignment(lexed: Lexed, span: Span) -> Assignment:
+    start, end = span
+    sign = next((index for index in lexed.walk(span) if lexed.tokens[index].token_type == TokenType.EQ), None)
+    if sign is None or sign + 1 == end:
+        raise _unreadable(lexed.sql(span) if start < end else ",", lexed.fragment.location)
+    left = lexed.sql((start, sign))
+    names = [lexed.tokens[index].text for index in range(start, sign) if lexed.lexeme(index) != "."]
+    if len(names) == 2 and names[0].lower() == "target":
+        names = names[1:]
+    if len(names) != 1:
+        raise BadPropertyValue(
+            f"`when_matched` cannot assign to `{left}`",
+            hint="assign to a column of the table, as in `target.a = source.a`",
+            location=lexed.fragment.location,
+        )
+    return Assignment(column=names[0], value=lexed.sql((sign + 1, end)))
+
+
+def _check_assignments(assignments: tuple[Assignment, ...], text: str, location: Location) -> None:
+    if not assignments:
+        raise _unreadable(text, location)
+    seen: set[str] = set()
+    for assignment in assignments:
+        if assignment.column.casefold() in seen:
+            raise BadPropertyValue(
+                f"`{text}` assigns to `{assignment.column}` twice", hint="remove one of them", location=location
+            )
+        seen.add(assignment.column.casefold())
+
+
+def _unreadable(text: str, location: Location) -> BadPropertyValue:
+    return BadPropertyValue(f"`{text}` is not a clause of `when_matched`", hint=_EXAMPLE, location=location)

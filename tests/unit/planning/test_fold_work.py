@@ -1,0 +1,159 @@
+"""What the next command does with models whose runs are put into what their table holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lamina.errors import NotYetSupported
+from lamina.graph.kinds import (
+    IncrementalByPartition,
+    IncrementalByUniqueKey,
+    IncrementalPolicy,
+    IncrementalUnmanaged,
+    ScdType2ByTime,
+)
+from lamina.graph.model import Model
+from lamina.graph.spans import uses_span
+from lamina.planning.inputs import Flags
+from lamina.planning.plan import make_plan
+from lamina.planning.steps import Plan, Step
+from tests.kit.models import World, daily, model, ranges
+
+UPSERT = IncrementalByUniqueKey(unique_key=("x",))
+KINDS = [UPSERT, IncrementalByPartition(), IncrementalUnmanaged(), ScdType2ByTime(unique_key=("x",))]
+OVER_TIME = "SELECT ds, x FROM raw.t WHERE ds BETWEEN @start_ds AND @end_ds"
+
+
+def folding(kind: Any = UPSERT, query: str = OVER_TIME, reads: tuple[str, ...] = ("raw.t",), **settings: Any) -> Model:
+    settings.setdefault("start", "2024-01-01")
+    return model("shop.t", reads, kind=kind, query=query, **settings)
+
+
+def planned(world: World, now: str, *, carry_out: bool = True, **flags: Any) -> tuple[Plan, Step]:
+    command = flags.pop("command", "build")
+    plan = make_plan(world.inputs(now, command=command, flags=Flags(**flags)))
+    if carry_out:
+        world.carry_out(plan)
+    return plan, next(step for step in plan.steps if step.node == "shop.t")
+
+
+def spans(step: Step) -> list[tuple[str, str]]:
+    assert all(batch.interval is None for batch in step.batches)
+    return [(batch.span.to_pair()[0][:10], batch.span.to_pair()[1][:10]) for batch in step.batches if batch.span]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_time_is_gone_over_once_and_in_order(kind: Any):
+    world = World(folding(kind))
+    _, step = planned(world, "2024-01-05T12:00:00Z")
+    assert spans(step) == [("2024-01-01", "2024-01-05")]
+    assert (step.reason, step.batches[0].begins_anew) == ("first_run", True)
+    assert planned(world, "2024-01-05T18:00:00Z")[1].action == "skip"
+    _, step = planned(world, "2024-01-07T12:00:00Z")
+    assert spans(step) == [("2024-01-05", "2024-01-07")]
+    assert (step.reason, step.batches[0].begins_anew) == ("missing_intervals", False)
+
+
+def test_batches_hold_as_many_units_as_is_said_and_only_the_first_begins_anew():
+    world = World(folding(IncrementalByUniqueKey(unique_key=("x",), batch_size=2)))
+    _, step = planned(world, "2024-01-06T12:00:00Z")
+    assert spans(step) == [("2024-01-01", "2024-01-03"), ("2024-01-03", "2024-01-05"), ("2024-01-05", "2024-01-06")]
+    assert [batch.begins_anew for batch in step.batches] == [True, False, False]
+    assert step.batches[1] == tuple(step.batches)[1]
+
+
+def test_a_run_looks_back_at_recorded_time_only():
+    world = World(folding(IncrementalByUniqueKey(unique_key=("x",), lookback=3)))
+    assert spans(planned(world, "2024-01-03T12:00:00Z")[1]) == [("2024-01-01", "2024-01-03")]
+    assert spans(planned(world, "2024-01-04T12:00:00Z")[1]) == [("2024-01-01", "2024-01-04")]
+    assert spans(planned(world, "2024-01-06T12:00:00Z")[1]) == [("2024-01-01", "2024-01-06")]
+    assert spans(planned(world, "2024-01-07T12:00:00Z")[1]) == [("2024-01-03", "2024-01-07")]
+
+
+def test_a_run_processes_what_cron_has_released():
+    world = World(folding(cron="0 12 * * *"))
+    planned(world, "2024-01-05T13:00:00Z")
+    assert planned(world, "2024-01-06T11:00:00Z", command="run")[1].action == "skip"
+    assert spans(planned(world, "2024-01-06T12:00:00Z", command="run")[1]) == [("2024-01-05", "2024-01-06")]
+
+
+def test_bounds_count_for_the_first_run_and_never_leave_a_gap():
+    world = World(folding())
+    plan, step = planned(world, "2024-01-09T12:00:00Z", start="2024-01-03", end="2024-01-04")
+    assert [notice.code for notice in plan.warnings] == ["LAM-WARN-018"]
+    assert spans(step) == [("2024-01-03", "2024-01-05")]
+    assert step.left_out == ranges(("2024-01-01", "2024-01-03"), ("2024-01-05", "2024-01-09"))
+    assert spans(planned(world, "2024-01-09T12:00:00Z", start="2024-01-07")[1]) == [("2024-01-05", "2024-01-09")]
+    assert planned(world, "2024-01-09T12:00:00Z")[1].action == "skip"
+
+
+def test_only_the_time_before_the_first_unit_that_waits_is_processed():
+    parent = model("shop.p", ["raw.t"], kind=daily(), start="2024-01-01", end="2024-01-31")
+    child = folding(query=OVER_TIME.replace("raw.t", "shop.p"), reads=("shop.p",))
+    world = World(parent, child)
+    _, step = planned(world, "2024-01-08T12:00:00Z", end="2024-01-03")
+    assert spans(step) == [("2024-01-01", "2024-01-04")]
+    plan, step = planned(world, "2024-01-08T12:00:00Z", select=("shop.t",), carry_out=False)
+    assert (step.action, step.waiting) == ("wait", ranges(("2024-01-04", "2024-01-08")))
+    assert not plan.is_blocked
+
+
+def test_a_query_that_says_nothing_about_time_runs_whole():
+    whole = folding(query="SELECT ds, x FROM raw.t WHERE ds < @execution_ds")
+    assert not uses_span({}, whole)
+    world = World(whole)
+    _, step = planned(world, "2024-01-05T12:00:00Z")
+    assert [(batch.span, batch.begins_anew) for batch in step.batches] == [(None, False)]
+    assert planned(world, "2024-01-09T12:00:00Z")[1].action == "skip"
+    assert planned(world, "2024-01-09T12:00:00Z", command="run")[1].reason == "source_changed"
+
+
+def test_what_a_clause_says_about_time_counts_as_the_query_does():
+    kind = IncrementalByUniqueKey(unique_key=("x",), merge_filter="target.ds >= @start_ds")
+    assert uses_span({}, folding(kind, query="SELECT ds, x FROM raw.t"))
+
+
+@pytest.mark.parametrize("request_", [{"restate": ("shop.t",)}, {"force": True}])
+def test_a_request_builds_everything_anew_and_is_loud(request_: dict[str, Any]):
+    world = World(folding())
+    planned(world, "2024-01-05T12:00:00Z")
+    plan, step = planned(world, "2024-01-06T12:00:00Z", start="2024-01-04", **request_)
+    assert spans(step) == [("2024-01-01", "2024-01-06")]
+    assert step.batches[0].begins_anew
+    assert step.redone == ranges(("2024-01-01", "2024-01-05"))
+    assert [notice.code for notice in plan.warnings] == ["LAM-WARN-016"]
+
+
+@pytest.mark.parametrize("query", [OVER_TIME, "SELECT ds, x FROM raw.t"])
+@pytest.mark.parametrize("request_", [{"restate": ("shop.t",)}, {"force": True}])
+def test_what_forbids_restatement_is_left_alone(query: str, request_: dict[str, Any]):
+    world = World(folding(IncrementalUnmanaged(), query=query))
+    planned(world, "2024-01-05T12:00:00Z")
+    assert planned(world, "2024-01-05T12:00:00Z", **request_)[1].action == "skip"
+
+
+def test_a_changed_history_is_rebuilt_only_where_somebody_says_so():
+    world = World(folding(ScdType2ByTime(unique_key=("x",))))
+    planned(world, "2024-01-05T12:00:00Z")
+    changed = OVER_TIME.replace("x FROM", "x + 1 AS x FROM")
+    world.change(folding(ScdType2ByTime(unique_key=("x",)), query=changed))
+    with pytest.raises(NotYetSupported):
+        planned(world, "2024-01-05T12:00:00Z")
+    allowed = (
+        folding(ScdType2ByTime(unique_key=("x",)), query=changed, replay_on_change="full"),
+        folding(ScdType2ByTime(unique_key=("x",), policy=IncrementalPolicy()), query=changed),
+    )
+    for made in allowed:
+        world.change(made)
+        plan, step = planned(world, "2024-01-05T12:00:00Z", carry_out=False)
+        assert (step.reason, spans(step)) == ("query_changed", [("2024-01-01", "2024-01-05")])
+        assert [notice.code for notice in plan.warnings] == ["LAM-WARN-016"]
+
+
+def test_children_of_a_fold_do_not_wait_for_its_time():
+    child = model("shop.c", ["shop.t"], kind=daily(), start="2024-01-01")
+    world = World(folding(), child)
+    plan, _ = planned(world, "2024-01-05T12:00:00Z")
+    assert plan.steps[1].intervals == ranges(("2024-01-01", "2024-01-05"))
