@@ -13,7 +13,7 @@ from lamina.errors import EngineError, PromotionRefused
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.timeline.interval import Interval
-from tests.kit.app import Killed, Place, Process, january, statuses
+from tests.kit.app import Killed, Place, Process, Running, january, sleeping, statuses
 from tests.kit.engine import Compute, FakeCatalog, Fault, Row
 from tests.kit.models import instant, model, ranges
 
@@ -211,3 +211,37 @@ def test_rows_of_a_parent_that_changed_are_put_in_by_the_next_run():
     place.catalog.sources["raw.orders"] = {"2024-01-02": "b"}
     assert statuses(process(place).run(DAY.format(6))) == {"shop.orders": "succeeded", "shop.copy": "succeeded"}
     assert place.rows("shop.copy") == (("2024-01-01", "a"), ("2024-01-02", "b"))
+
+
+def test_a_query_that_reads_its_own_table_finds_it_empty_when_it_is_built_anew():
+    query = "SELECT ds, x FROM shop.orders"
+    made = model("shop.orders", ["raw.orders", "shop.orders"], kind=UPSERT, query=query, start="2024-01-01")
+    place = place_with(made)
+    read: list[str] = []
+
+    def compute(node: str, interval: Interval | None, sql: str) -> Iterable[Row]:
+        read.append(sql)
+        return [("2024-01-01", "a")]
+
+    process(place, compute=compute).build(DAY.format(3))
+    process(place, compute=compute).run(DAY.format(4))
+    process(place, compute=compute).build(DAY.format(4), restate=("shop.orders",))
+    assert ["WHERE false" in sql for sql in read] == [True, False, True]
+
+
+@pytest.mark.parametrize("make", [over_time, whole])
+@pytest.mark.parametrize("point", ["engine.prepare", "write.taken", "write.written", "write.decided"])
+def test_two_commands_at_once_append_once(make: Any, point: str):
+    place = place_with(make(APPEND))
+    first, sleep = sleeping(place, point, compute=between(place.catalog))
+    running = Running(lambda: first.build(DAY.format(5)))
+    assert sleep.begun.wait(20)
+    if point == "engine.prepare":
+        process(place).build(DAY.format(5))
+        sleep.over.set()
+    else:
+        second = Running(lambda: process(place).build(DAY.format(5)))
+        sleep.over.set()
+        assert second.end().error is None
+    assert running.end().error is None
+    assert place.rows("shop.orders") == (first_days(4) if make is over_time else first_days(31))
