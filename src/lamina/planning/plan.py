@@ -50,7 +50,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     for name in inputs.graph.models:
         draft.blocked_by[name] = _stale_unchosen(draft, name)
         draft.works[name] = _work_of(draft, name)
-    raise_all(_unsupported_replays(draft))
+    raise_all([*_unsupported_replays(draft), *_rebuilds_in_sight(draft)])
     steps = tuple(_step(draft, name) for name in inputs.graph.models) + _removals(draft)
     return Plan(
         command=inputs.command,
@@ -193,6 +193,29 @@ def _work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_idle: bo
     if is_idle or isinstance(model.kind, Embedded):
         return Work()
     return fold_work(draft, model, facts) if folds(model.kind) else whole_work(draft, model, facts)
+
+
+def _rebuilds_in_sight(draft: Draft) -> list[NotYetSupported]:
+    """Tables that would be built anew run by run while the baseline's readers look on: each run shows what it has."""
+    if not draft.is_baseline:
+        return []
+    problems = []
+    for name, work in draft.works.items():
+        model = draft.inputs.graph.models[name]
+        if not (folds(model.kind) and work.begins_anew and work.is_asked):
+            continue
+        runs = len(runs_of(model, work.readiness.ready, begins_anew=True))
+        if runs > 1:
+            problems.append(
+                NotYetSupported(
+                    f"`{name}` would be built anew in {runs} runs, and readers would see it begin empty and grow again",
+                    hint=f"restate it in another environment, as with `lamina build dev --restate {name}`, and promote "
+                    "that",
+                    location=model.location,
+                    node=name,
+                )
+            )
+    return problems
 
 
 def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
