@@ -9,7 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.app.ports import AnalysisRequest, GenerationRequest, HideView, SeedRows, ShowView, SqlQuery
+from lamina.app.audit_queries import AuditQuery
+from lamina.app.ports import (
+    AnalysisRequest,
+    AuditRequest,
+    GenerationRequest,
+    HideView,
+    SeedRows,
+    ShowView,
+    SqlQuery,
+    StagedRows,
+)
 from lamina.app.records import AddPartitions, SetView, SwitchGeneration, TableShape
 from lamina.errors import (
     AnalysisFailed,
@@ -112,15 +122,14 @@ def changed_by(
 
 
 # Other layouts and types are compared in `tests/spark/test_time_columns.py`.
-LAYOUTS = [("ds",), ("month(ds)",)] if IS_CLASSIC else [("month(ds)",)]
+LAYOUTS = [(("ds",), None), (("month(ds)",), Grain.DAY)] if IS_CLASSIC else [(("month(ds)",), Grain.DAY)]
 TIMES = [
     ("ts", TimeColumn(name="at")),
     ("CAST(date_format(ts, 'yyyyMMddHH') AS int)", TimeColumn(name="at", format="%Y%m%d%H")),
 ]
 
 
-@pytest.mark.parametrize("measured_in", [None, Grain.DAY], ids=["read", "remembered"])
-@pytest.mark.parametrize("partitioned_by", LAYOUTS)
+@pytest.mark.parametrize(("partitioned_by", "measured_in"), LAYOUTS)
 def test_computing_again_tells_which_days_came_out_different(
     table: Table, partitioned_by: tuple[str, ...], measured_in: Grain | None
 ) -> None:
@@ -229,6 +238,44 @@ def test_differences_are_told_in_hours_out_of_very_many(table: Table, time: str,
         ("2024-01-05T04", "2024-01-05T06"),
         ("2024-03-24T07", "2024-03-24T08"),
     )
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+def test_audits_see_the_rows_of_a_batch_and_those_they_refuse_are_kept(table: Table) -> None:
+    table = by_day(table, partitioned_by=("month(ds)",))
+    table.write(THREE_ROWS, THREE_DAYS)
+    request = table.request("SELECT 20 AS id, DATE'2024-01-02' AS ds", DAY)
+    written = table.engine.write(request)
+    queries = [
+        AuditQuery(name=name, arguments="", is_blocking=is_blocking, sql=f"SELECT * FROM staged WHERE {rule}", key=name)
+        for name, is_blocking, rule in (("none", True, "id < 20"), ("some", True, "id = 20"), ("said", False, "true"))
+    ]
+    found = table.engine.audit(
+        AuditRequest(
+            node=request.node,
+            location=request.location,
+            queries=tuple(queries),
+            view="staged",
+            staged=StagedRows(
+                physical=request.physical,
+                folder=request.folder,
+                shape=written.shape,
+                interval=request.interval,
+                time_column=request.time_column,
+            ),
+            physical=request.physical,
+            folder=request.folder,
+        )
+    )
+    assert [(finding.query.name, finding.rows, finding.kept_at is not None) for finding in found] == [
+        ("none", 0, False),
+        ("some", 1, True),
+        ("said", 1, False),
+    ]
+    assert table.engine.query(f"SELECT id FROM {found[1].kept_at}", limit=None).rows == ((20,),)
+    assert table.rows("id") == [(1,), (2,), (3,)]
+    table.publish(request, written)
+    assert table.rows("id") == [(1,), (20,), (3,)]
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
