@@ -290,7 +290,7 @@ class FakeEngine:
         self.audited.extend(query.sql for query in request.queries)
         rows: list[Row] = []
         if request.staged is not None:
-            below = f"{request.staged.folder}/"
+            below = f"{request.folder}/"
             with self.catalog.lock:
                 folders = [name for name in self.catalog.folders if f"{name}/".startswith(below)]
                 rows = [row for name in folders for row in self.catalog.folders[name]]

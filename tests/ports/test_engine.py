@@ -257,8 +257,6 @@ def test_audits_see_the_rows_of_a_batch_and_those_they_refuse_are_kept(table: Ta
             queries=tuple(queries),
             view="staged",
             staged=StagedRows(
-                physical=request.physical,
-                folder=request.folder,
                 shape=written.shape,
                 interval=request.interval,
                 time_column=request.time_column,

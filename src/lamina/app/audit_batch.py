@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from lamina.app.audit_queries import audit_queries
+from lamina.app.audit_queries import audit_queries, call_of
 from lamina.app.ports import AuditRequest, StagedRows
 from lamina.app.rendering import table_text
 from lamina.errors import AuditFailed
@@ -66,8 +66,6 @@ def audit_rows(
     """
     kind = target.model.kind
     staged = StagedRows(
-        physical=attempt.physical,
-        folder=attempt.folder,
         shape=written.shape,
         interval=attempt.interval,
         time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
@@ -92,14 +90,14 @@ def _audit(
     staged: StagedRows | None,
 ) -> tuple[AuditResult, ...]:
     model = target.model
-    queries = audit_queries(model, model.audits, relation, relations, time, target.execution)
     skipped = tuple(
-        AuditResult(name=call.name, call=call.name, status="skipped", is_blocking=call.is_blocking)
+        AuditResult(name=call.name, call=call_of(call), status="skipped", is_blocking=call.is_blocking)
         for call in model.audits
         if target.skips_audits or call.is_skipped
     )
-    if target.skips_audits or not queries:
+    if len(skipped) == len(model.audits):
         return skipped
+    queries = audit_queries(model, model.audits, relation, relations, time, target.execution)
     findings = engine.audit(
         AuditRequest(
             node=model.name,

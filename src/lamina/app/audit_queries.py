@@ -40,7 +40,21 @@ class AuditQuery:
     @property
     def call(self) -> str:
         """The audit as the model calls it."""
-        return f"{self.name}({self.arguments})" if self.arguments else self.name
+        return _called(self.name, self.arguments)
+
+
+def arguments_of(call: AuditCall) -> str:
+    """The arguments as the model writes them."""
+    return ", ".join(f"{key} := {text}" for key, text in call.arguments.items())
+
+
+def call_of(call: AuditCall) -> str:
+    """The audit as the model calls it, whether it is asked or not."""
+    return _called(call.name, arguments_of(call))
+
+
+def _called(name: str, arguments: str) -> str:
+    return f"{name}({arguments})" if arguments else name
 
 
 def audit_queries(
@@ -59,7 +73,7 @@ def audit_queries(
     return tuple(
         AuditQuery(
             name=call.name,
-            arguments=", ".join(f"{key} := {text}" for key, text in call.arguments.items()),
+            arguments=arguments_of(call),
             is_blocking=call.is_blocking,
             sql=_query(model, call, relation, relations, interval, execution),
             key=audit_key(call),

@@ -218,10 +218,8 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
-    """Rows that were written aside; with an `interval`, those of them that lie in it."""
+    """What lies in a batch's folder; with an `interval`, those of its rows that lie in it."""
 
-    physical: PhysicalName
-    folder: str
     shape: TableShape
     interval: Interval | None = None
     time_column: TimeColumn | None = None
@@ -229,7 +227,7 @@ class StagedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """Audits to ask; their queries read the `staged` rows under the name `view`, if there are any.
+    """Audits to ask; their queries read the rows that are `staged` in `folder` under the name `view`, if there are any.
 
     Rows that a blocking audit finds are kept below `folder`, beside the batch they belong to.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def ask_audits(session: SparkSession, request: AuditRequest, root: str, failures: Failures) -> tuple[AuditFinding, ...]:
     """What every audit found; `failures` turns what Spark raises into an error that says what was being done."""
     if request.staged is not None:
-        _staged(session, request.staged, root).createOrReplaceTempView(request.view)
+        _staged(session, request.staged, f"{root}/{request.folder}").createOrReplaceTempView(request.view)
     counts = _counts(session, request, failures)
     return tuple(
         AuditFinding(query=query, rows=rows, kept_at=_keep(session, request, root, index, query) if rows else None)
@@ -36,12 +36,12 @@ def ask_audits(session: SparkSession, request: AuditRequest, root: str, failures
     )
 
 
-def _staged(session: SparkSession, staged: StagedRows, root: str) -> DataFrame:
+def _staged(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
     shape = staged.shape
     stored = [(column.name, column.type) for column in shape.columns]
     stored += [(column.name, column.type) for column in shape.partition_columns if column.is_hidden]
     schema = ", ".join(f"{quote(name)} {type_text}" for name, type_text in stored)
-    rows = read_back(session, f"{root}/{staged.folder}", schema)
+    rows = read_back(session, path, schema)
     if staged.interval is not None and staged.time_column is not None:
         time = find_time_column(shape.columns, staged.time_column)
         rows = rows.filter(in_interval(time, staged.time_column, staged.interval))
