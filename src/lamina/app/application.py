@@ -13,12 +13,14 @@ from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, next_revision
 from lamina.app.promote import check_tables, decide_promotion
 from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
+from lamina.app.recover import formats_left_behind
 from lamina.app.rendering import Relations
 from lamina.app.report import Report, planned
 from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
 from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError
 from lamina.graph.dag import Notice
+from lamina.graph.formats import formats_of
 from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import versions_of
@@ -121,7 +123,7 @@ class Application:
 
     def _make_plan(self, inputs: PlanInputs) -> Plan:
         def session() -> Any:
-            self._ports.engine.prepare(inputs.command)
+            self._ports.engine.prepare(inputs.command, formats_of(inputs.graph.models.values()))
             return self._ports.engine.frame("SELECT 1").sparkSession
 
         return plan_with_signals(inputs, self._ports.ask_signal, session)
@@ -167,10 +169,11 @@ class Application:
     def _settle(self, command: str) -> None:
         """Finish what others left behind before planning on top of it."""
         ports = self._ports
-        if ports.store.unsettled(ports.clock.now()).is_empty:
+        unsettled = ports.store.unsettled(ports.clock.now())
+        if unsettled.is_empty:
             return
         settings = ports.project.settings()
-        is_alone = ports.engine.prepare(command)
+        is_alone = ports.engine.prepare(command, formats_left_behind(unsettled))
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         try:
             settle(ports, keeper, settings.unsuffixed_environment)
@@ -180,18 +183,20 @@ class Application:
     # --- looking ---
     def query(self, sql: str, *, environment: str | None, now: Instant, limit: int | None) -> QueryResult:
         """Run a query whose table names mean models of the environment."""
-        text = self._environment_query(sql, environment, now)
-        self._ports.engine.prepare("query")
+        text, formats = self._environment_query(sql, environment, now)
+        self._ports.engine.prepare("query", formats)
         return self._ports.engine.query(text, limit=limit)
 
     def frame(self, sql: str, *, environment: str | None, now: Instant) -> Any:
         """The same as a lazy DataFrame."""
-        text = self._environment_query(sql, environment, now)
-        self._ports.engine.prepare("query")
+        text, formats = self._environment_query(sql, environment, now)
+        self._ports.engine.prepare("query", formats)
         return self._ports.engine.frame(text)
 
-    def _environment_query(self, sql: str, environment: str | None, now: Instant) -> str:
-        """The query with names resolved to published generations; these need no repair before they are read."""
+    def _environment_query(self, sql: str, environment: str | None, now: Instant) -> tuple[str, frozenset[str]]:
+        """The query with names resolved to published generations, which need no repair before they are read, and the
+        formats of the environment's tables.
+        """
         settings = self._ports.project.settings()
         name = environment_name(environment, settings)
         loaded = self._ports.store.load(
@@ -204,7 +209,7 @@ class Application:
 
     def _resolved_query(
         self, sql: str, revision: Revision, loaded: Loaded, settings: ProjectSettings, now: Instant
-    ) -> str:
+    ) -> tuple[str, frozenset[str]]:
         models = {
             name: loaded.definitions[pointer.definition_id]
             for name, pointer in revision.pointers.items()
@@ -223,7 +228,14 @@ class Application:
             node = _node_for(written, models, settings.schema)
             if node is not None:
                 tables[written] = relations.relation(node, None, now)
-        return resolve_tables(sql, "spark", tables)
+        return resolve_tables(sql, "spark", tables), formats_of(models.values())
+
+    def _formats_shown(self, environment: str) -> frozenset[str]:
+        """The formats of the tables that an environment shows."""
+        loaded = self._ports.store.load(
+            LoadRequest(environments=(environment,), definitions_of_pointers=True, facts_of_pointers=False)
+        )
+        return formats_of(loaded.definitions.values())
 
     def _unknown_environment(self, name: str) -> UnknownEnvironment:
         known = sorted(self._ports.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions)
@@ -291,7 +303,7 @@ class Application:
         found = report.promotion
         if not found.changes_anything:
             return report
-        is_alone = ports.engine.prepare("promote")
+        is_alone = ports.engine.prepare("promote", self._formats_shown(request.source))
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         run_id, status = self._new_run_id(), "failed"
         begun = RunStarted(
