@@ -303,7 +303,8 @@ class Model:
         note = "recover: aborts %s" % [a.id for a in old] if old else "recover"
         a = self.unfinished(w, v)
         if a is not None:
-            n.goto(i, "roll" if a.status == DECIDED else "fence", (tok, a.id, "", close, healing))
+            own = self.sc.get("through")                # only its own process can make this statement
+            n.goto(i, "fence" if a.status != DECIDED else "retract" if own else "roll", (tok, a.id, "", close, healing))
             return [("%s, rolls %s attempt %d on" % (note, a.status, a.id), n)]
         if self.fmt == "parquet" and mget(w.head, v) is not None and \
                 (any(l[0] == res for l in w.lost) or healing or (self.pf and old)):
@@ -1296,6 +1297,9 @@ SCENARIOS = {
     "delta-zombie": dict(fmt="delta", fold=1, unsure=1, procs=append("T", "T") + [Z], steals=1),
     "delta-parallel": dict(fmt="delta", fold=1, procs=[W("W1", "T", [], "append"), W("W2", "T2", [], "append", shares=0)]),
     "delta-fails": dict(fmt="delta", fold=1, fails=1, unsure=1, procs=append("T", "T2")),
+    "delta-through": dict(fmt="delta", fold=1, through=1, procs=append("T", "T") + [J]),
+    "delta-through-restate": dict(fmt="delta", through=1, procs=[W("W1", "U0b", ["p0"], "restate"), W("W2", "U0b", ["p0"], "restate"), R], crashes=1),
+    "delta-through-zombie": dict(fmt="delta", fold=1, through=1, unsure=1, procs=append("T", "T") + [Z], steals=1),
     "iceberg-restate": dict(fmt="iceberg", procs=[W("W1", "U0b", ["p0"], "restate"), W("W2", "U0b", ["p0"], "restate"), J]),
     "iceberg-append": dict(fmt="iceberg", fold=1, procs=append("T", "T") + [J]),
     "iceberg-merge": dict(fmt="iceberg", fold=1, procs=append("T", "T2", mode="merge") + [R], crashes=1),

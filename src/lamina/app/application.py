@@ -181,6 +181,13 @@ class Application:
             keeper.close()
 
     # --- looking ---
+    def start_spark(self, now: Instant) -> tuple[str, frozenset[str]]:
+        """Start Spark with the formats of the project's tables, and have it answer; what version it is, and those."""
+        formats = formats_of(self.graph(now).models.values())
+        self._ports.engine.prepare("doctor", formats)
+        (row,) = self._ports.engine.query("SELECT version()", limit=1).rows
+        return str(row[0]).split()[0], formats
+
     def query(self, sql: str, *, environment: str | None, now: Instant, limit: int | None) -> QueryResult:
         """Run a query whose table names mean models of the environment."""
         text, formats = self._environment_query(sql, environment, now)

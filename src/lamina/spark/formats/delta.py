@@ -58,7 +58,10 @@ class DeltaFormat(LakeFormat):
         return {"delta.columnMapping.mode": "name"} if any(_NEEDS_MAPPING.search(name) for name in names) else {}
 
     def snapshot_of(self, session: SparkSession, table: str) -> int | None:
-        """The table's newest version."""
+        """The table's newest version, which this session has made if it has made any."""
+        made = session.conf.get(_LAST_VERSION, None)
+        if made is not None:
+            return int(made)
         found = session.sql(f"DESCRIBE HISTORY {table_name(table)} LIMIT 1").collect()
         return int(found[0]["version"]) if found else None
 
