@@ -27,6 +27,7 @@ from lamina.app.ports import (
     SeedRows,
     ShowView,
     SqlQuery,
+    StatementsRequest,
     WriteRequest,
     Written,
 )
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from lamina.app.records import PartitionKey, Publish
     from lamina.errors import LaminaError
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
 
 Row = tuple[str, str]
@@ -99,6 +101,8 @@ class FakeCatalog:
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
+        self.executed: list[str] = []
+        """What users' own statements did, in order."""
         self.in_flight: list[Callable[[], object]] = []
         self.lock = threading.RLock()
 
@@ -405,6 +409,21 @@ class FakeEngine:
                 changed += 1
                 self._state("show", about)
         return changed
+
+    def execute(self, request: StatementsRequest) -> None:
+        for statement in request.statements:
+            self._call("execute", statement.sql)
+            self.catalog.executed.append(statement.sql)
+            self._state("execute", statement.sql)
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        self._call("describe", ", ".join(tables))
+        return tuple(
+            AnalysisOutcome(node=table, columns=COLUMNS)
+            if table in self.catalog.sources
+            else AnalysisOutcome(node=table, error=EngineError(f"there is no table `{table}`"))
+            for table in tables
+        )
 
     # --- looking ---
     def query(self, sql: str, *, limit: int | None) -> QueryResult:

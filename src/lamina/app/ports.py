@@ -290,6 +290,24 @@ class HideView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement in Spark SQL with all names and values filled in, and where it was written."""
+
+    sql: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsRequest:
+    """Statements that follow a model's view in an environment."""
+
+    node: NodeName
+    environment: str
+    statements: tuple[Statement, ...]
+    settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
     """Rows as plain values: timestamps ISO text in UTC, decimals text, nested values as lists and mappings."""
 
@@ -340,6 +358,21 @@ class Engine(Protocol):
         """Make environment views as asked, in order; identical ones are left alone. Answers how many changed."""
         ...
 
+    def execute(self, request: StatementsRequest) -> None:
+        """Run statements in order, in one session with these settings that nothing else uses.
+
+        The first that fails ends it, with an error that tells the statement and its place. Queries among them are
+        computed, and their rows dropped.
+        """
+        ...
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """The columns of tables as the catalog has them, with types and comments; no data is read.
+
+        One outcome per table, in order; one that does not exist or cannot be read is an outcome with an error.
+        """
+        ...
+
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """Run a query with all names resolved and fetch its rows."""
         ...
@@ -349,7 +382,7 @@ class Engine(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Stop the running Spark jobs of `write`, `analyse` and `query`; those calls raise `Cancelled`.
+        """Stop the running Spark jobs of `write`, `analyse`, `execute` and `query`; those calls raise `Cancelled`.
 
         Catalog statements of `publish` and `show` are never interrupted: what was decided is carried out.
         """
@@ -371,6 +404,7 @@ class ProjectSettings:
     unsuffixed_environment: str
     default_start: str | None
     concurrency: int
+    schema_suffix: str = ""
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

@@ -91,7 +91,7 @@ def read_sql_body(
     expansion = _expand(query, scope, uses, found)
     pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found)
     post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found)
-    virtual = _statements((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
+    virtual = _virtual((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
     shape = analyse_expansion(query, expansion, found) if expansion is not None else None
     problems.extend(found)
     if found or expansion is None or shape is None:
@@ -134,6 +134,43 @@ def _statements(
                 SqlText(source=fragment, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent)
             )
     return tuple(found)
+
+
+def _virtual(
+    fragments: Iterable[Fragment], scope: MacroScope, uses: Uses, problems: list[LaminaError]
+) -> tuple[SqlText, ...]:
+    """Statements that follow an environment's view: no interval goes with them."""
+    found = _statements(fragments, scope, uses, problems)
+    for text in found:
+        expansion = expand(text.source, scope)
+        problems.extend(
+            DefinitionError(
+                f"`@{name}` has no value in a statement that follows the view, because no interval goes with it",
+                hint="use `@execution_ds` and its like, or move the statement behind the query",
+                location=text.source.location,
+            )
+            for name in sorted(expansion.times_used)
+            if name.startswith(("start_", "end_"))
+        )
+    return found
+
+
+def read_virtual_update(
+    fragments: tuple[Fragment, ...],
+    definitions: tuple[Fragment, ...],
+    surroundings: Surroundings,
+    blueprint: Mapping[str, VariableValue],
+    kind: str,
+    problems: list[LaminaError],
+) -> tuple[tuple[SqlText, ...], MacroEnvironment]:
+    """The statements that follow the view of a model without a query, and what their macros need later."""
+    scope = macro_scope(surroundings, blueprint, kind=kind, definitions=definitions)
+    uses = Uses()
+    statements = _virtual(fragments, scope, uses, problems)
+    texts = [fragment.text for fragment in (*fragments, *definitions)]
+    if not statements:
+        return (), MacroEnvironment()
+    return statements, macro_environment(uses, texts, definitions, surroundings, blueprint)
 
 
 def analyse_expansion(query: Fragment, expansion: Expansion, problems: list[LaminaError]) -> QueryShape | None:

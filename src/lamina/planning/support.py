@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lamina.errors import NotYetSupported
 from lamina.graph.dag import Notice
 from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View, folds, has_intervals
-from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,10 +67,11 @@ def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
 def limitations(graph: Graph) -> Iterator[Notice]:
     """What is left out without harm to data, as warnings."""
     for model in graph.models.values():
-        if isinstance(model.body, SqlBody) and model.body.on_virtual_update:
+        own = (text.source.location.file == model.location.file for text in model.body.on_virtual_update)
+        if isinstance(model.kind, Embedded) and any(own):
             yield Notice(
-                code="LAM-WARN-011",
-                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` are not run by this release",
+                code="LAM-WARN-019",
+                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` never run: kind EMBEDDED has no view",
                 node=model.name,
             )
         if folds(model.kind) and model.kind.policy.auto_restatement_cron is not None:
