@@ -176,6 +176,9 @@ class EnvironmentPointer:
         if not newest.is_followed or (grant.lost and newest.number):
             self._emit(Recovering(resource=environment, detail="its views are set to the recorded pointers"))
             series = (newest,) if newest.is_followed else self._unfollowed(environment)
+            if own is not None:
+                # Statements of this process's own may have run after those of the command that took the lease over.
+                series = self._since(environment, own.owner.started_at)
             followed = self._follow(grant, series, self._all(grant, newest, ()))
         if grant.lost:
             close_lost(self._ports, grant, own)
@@ -209,17 +212,26 @@ class EnvironmentPointer:
             environment=revision.environment,
             moment=Instant(oldest.micros - _CLOCK_SKEW_MICROS) if oldest is not None else None,
         )
-        request = LoadRequest(revisions_since=(since,), facts_of_pointers=False)
         earlier: dict[NodeName, Pointer] = {}
-        for one in self._ports.store.load(request).series[revision.environment]:
+        for one in self._series(since):
             earlier |= {name: pointer for name, pointer in one.pointers.items() if name not in revision.pointers}
         return self._between(earlier, revision, order)
 
     def _unfollowed(self, environment: str) -> tuple[Revision, ...]:
         """The last revision that was followed, or one without pointers, and all after it."""
-        request = LoadRequest(revisions_since=(RevisionsSince(environment=environment),), facts_of_pointers=False)
-        series = self._ports.store.load(request).series[environment]
+        series = self._series(RevisionsSince(environment=environment))
         return series if series[0].is_followed else (Revision(environment=environment), *series)
+
+    def _since(self, environment: str, moment: Instant) -> tuple[Revision, ...]:
+        """What was shown at a moment, or one without pointers where that is not certain, and all after it."""
+        before = Instant(moment.micros - _CLOCK_SKEW_MICROS)
+        series = self._series(RevisionsSince(environment=environment, moment=before))
+        is_certain = series[0].is_followed and series[0].number > 1
+        return series if is_certain else (Revision(environment=environment), *series)
+
+    def _series(self, since: RevisionsSince) -> tuple[Revision, ...]:
+        request = LoadRequest(revisions_since=(since,), facts_of_pointers=False)
+        return self._ports.store.load(request).series[since.environment]
 
     def _follow(
         self, grant: LeaseGrant, series: Sequence[Revision], changes: tuple[ShowView | HideView, ...]

@@ -13,7 +13,7 @@ from lamina.errors import LeaseLost, Location, QueryFailed, StatementsFailed
 from lamina.graph.kinds import Embedded, Seed, View
 from lamina.graph.model import Model, SeedBody, SqlText
 from lamina.sql.fragment import Fragment
-from tests.kit.app import LEASE_TIME, Killed, Place, Process, january, orders, reading
+from tests.kit.app import LEASE_TIME, Killed, Place, Process, Running, january, orders, reading, sleeping
 from tests.kit.engine import Fault
 from tests.kit.models import instant, model
 
@@ -281,7 +281,7 @@ def test_whenever_it_is_killed_every_statement_has_run_after_its_view_was_set(
     assert not place.unsettled().revisions
 
 
-def test_who_lost_the_lease_runs_nothing_more_without_it():
+def test_who_lost_the_lease_takes_it_again_before_anything_more_is_run():
     place = shop()
 
     def sleep_long() -> None:
@@ -290,8 +290,23 @@ def test_who_lost_the_lease_runs_nothing_more_without_it():
     process = place.process({("engine.execute", 1): sleep_long})
     with pytest.raises(LeaseLost):
         process.build("2024-01-03")
+    assert place.catalog.executed == [PROD[0], *PROD]
+    assert place.store.load(LoadRequest(environments=("prod",))).revisions["prod"].is_followed
+
+
+def test_statements_that_came_late_are_followed_by_those_of_the_newest_revision():
+    place = shop()
+    place.build("2024-01-10")
+    place.project.change(following(orders("y"), "the first"))
+    process, sleep = sleeping(place, "engine.execute")
+    late = Running(lambda: process.build("2024-01-10"))
+    assert sleep.begun.wait(10)
     place.clock.advance(LEASE_TIME)
-    place.build("2024-01-03")
-    assert set(place.catalog.executed) == set(PROD)
-    revision = place.store.load(LoadRequest(environments=("prod",))).revisions["prod"]
-    assert revision.is_followed
+    place.project.change(following(orders("y"), "the second"))
+    place.build("2024-01-10")
+    assert place.catalog.executed[-1] == "the second"
+    before = len(place.catalog.executed)
+    sleep.over.set()
+    late.end()
+    assert isinstance(late.error, LeaseLost)
+    assert place.catalog.executed[before:] == ["the first", "the second", PROD[1]]
