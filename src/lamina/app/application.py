@@ -130,7 +130,7 @@ class Application:
     def _plan_and_apply(self, request: PlanRequest, confirm: Callable[[Report], bool] | None) -> Report:
         ports, pause = self._ports, self._ports.retry_pause
         for round_number in range(1, _PLANNING_ROUNDS + 1):
-            left = self._settle(request.command)
+            left = self._settle(request.command, request.now)
             gathered = self._gathered(request)
             plan = self._make_plan(gathered.inputs)
             report = _with_notices(planned(plan, gathered.settings), left)
@@ -174,9 +174,10 @@ class Application:
         loaded = self._ports.store.load(LoadRequest(environments=(name,), facts_of_pointers=False))
         if loaded.revisions[name].is_followed:
             return report
-        return replace(report, status="failed", results=with_statements(report.plan, report.results, left))
+        failed = replace(left, statements={})
+        return replace(report, status="failed", results=with_statements(report.plan, report.results, failed))
 
-    def _settle(self, command: str) -> dict[str, Followed]:
+    def _settle(self, command: str, execution: Instant) -> dict[str, Followed]:
         """Finish what others left behind before planning on top of it; answers where statements failed."""
         ports = self._ports
         if ports.store.unsettled(ports.clock.now()).is_empty:
@@ -185,7 +186,7 @@ class Application:
         is_alone = ports.engine.prepare(command)
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         try:
-            return settle(ports, keeper, settings)
+            return settle(ports, keeper, settings, execution)
         finally:
             keeper.close()
 
@@ -298,7 +299,7 @@ class Application:
         """Let one environment show what another one shows; refused where that would take something away."""
         ports, settings = self._ports, self._ports.project.settings()
         check_environment_name(request.destination)
-        left = self._settle("promote").get(request.destination)
+        left = self._settle("promote", request.now).get(request.destination)
         report = decide_promotion(ports.store, settings, request)
         found = report.promotion
         if not found.changes_anything:

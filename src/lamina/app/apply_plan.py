@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Plan, Step
+    from lamina.timeline.interval import Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Pace:
     skips_audits: bool = False
 
 
-def settle(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings) -> dict[str, Followed]:
+def settle(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings, execution: Instant) -> dict[str, Followed]:
     """The start check: finish what other commands left behind. A healthy store costs one read.
 
     Answers how environments followed whose statements failed.
@@ -81,7 +82,7 @@ def settle(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings) -> dict
         return {}
     recovery = write_ports(ports, keeper, settings)
     recover_everything(recovery, ports.emit, unsettled)
-    pointer = EnvironmentPointer(recovery, ports.emit, ports.clock.now())
+    pointer = EnvironmentPointer(recovery, ports.emit, execution)
     environments = {revision.environment for revision in unsettled.revisions}
     environments |= environments_of(unsettled.leases)
     found = {environment: pointer.follow_up(environment) for environment in sorted(environments)}

@@ -23,7 +23,7 @@ from lamina.app.recover import close_lost, require_live
 from lamina.app.shelter import sheltered
 from lamina.app.virtual_update import Followed, VirtualNames, failed, models_to_update, statements_request
 from lamina.environments.pointers import Revision
-from lamina.errors import Cancelled, CommitRefused, EngineError, LeaseHeld, LeaseLost, MacroError, PlanOutdated
+from lamina.errors import Cancelled, CommitRefused, EngineError, InvalidProject, LeaseHeld, LeaseLost, PlanOutdated
 from lamina.identity.naming import logical_name
 from lamina.timeline.interval import Instant
 
@@ -274,7 +274,7 @@ class EnvironmentPointer:
                 ports.engine.execute(request)
             except Cancelled:
                 raise
-            except (EngineError, MacroError) as error:
+            except (EngineError, InvalidProject) as error:
                 failures[name] = failed(model, environment, error)
                 self._emit(StatementsNotRun(environment=environment, node=name, error=failures[name]))
             else:

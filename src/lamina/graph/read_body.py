@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import DefinitionError, LaminaError, Location
 from lamina.graph.draft import WrittenReference
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
+from lamina.sql.lexed import lex
 from lamina.sql.macro_scope import MacroScope
 from lamina.sql.macros import expand
 from lamina.sql.query import analyse_query
@@ -129,11 +130,28 @@ def _statements(
     found: list[SqlText] = []
     for fragment in fragments:
         expansion = _expand(fragment, scope, uses, problems)
-        if expansion is not None and (expansion.text.strip() or expansion.is_time_dependent):
+        if expansion is None or not _is_readable(fragment, expansion, problems):
+            continue
+        if expansion.text.strip() or expansion.is_time_dependent:
             found.append(
                 SqlText(source=fragment, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent)
             )
     return tuple(found)
+
+
+def _is_readable(fragment: Fragment, expansion: Expansion, problems: list[LaminaError]) -> bool:
+    """Whether macros have left quotes and brackets that match; the problem is where the statement is written."""
+    if expansion.text == fragment.text:
+        return True
+    try:
+        lex(replace(fragment, text=expansion.text))
+    except LaminaError as error:
+        for problem in error.problems:
+            problem.location = fragment.location
+            problem.hint = f"{problem.hint or 'Look at what its macros give'}; after macros it is `{expansion.text}`"
+        problems.extend(error.problems)
+        return False
+    return True
 
 
 def _virtual(

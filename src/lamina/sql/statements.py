@@ -21,6 +21,7 @@ _MOST_PARTS = 3
 # Words that a table's name follows; behind ON it does so only in what grants and revokes.
 _BEFORE_TABLE = frozenset({"from", "join", "into", "table", "view", "update", "exists", "overwrite"})
 _GRANTS = frozenset({"grant", "revoke", "deny"})
+_BEFORE_QUERY = frozenset({"with", "recursive"})
 _ENDS_OF_LIST = frozenset({"where", "group", "having", "order", "limit", "union", "select", "on", "using", "set"})
 
 
@@ -35,6 +36,8 @@ class _Name:
     after: str
     is_listed: bool
     """Whether it follows a comma in a FROM clause."""
+    is_query: bool
+    """Whether it names a query of a WITH clause."""
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ def resolve_statement(
     names = list(_names(text))
     first = names[0].parts[0] if names else ""
     aliases = {name.parts[0] for name in names if len(name.parts) == 1 and name.before == "as"}
-    queries = {name.parts[0] for name in names if len(name.parts) == 1 and name.after == "as"}
+    queries = {name.parts[0] for name in names if len(name.parts) == 1 and name.is_query}
     pieces: list[str] = []
     copied = 0
     for name in names:
@@ -112,14 +115,16 @@ def _names(text: str) -> Iterator[_Name]:
     pieces = [match for match in _PIECE.finditer(text) if not match["skipped"]]
     for number, match in enumerate(pieces):
         if match["name"]:
+            following = [piece[0].lower() for piece in pieces[number + 1 : number + 3]]
             found = [(part[0], part.end()) for part in _PARTS.finditer(text, match.start(), match.end())]
             yield _Name(
                 parts=tuple(_plain(part) for part, _ in found),
                 ends=tuple(end for _, end in found),
                 start=match.start(),
                 before=place.before,
-                after=pieces[number + 1][0].lower() if number + 1 < len(pieces) else "",
+                after=following[0] if following else "",
                 is_listed=place.before == "," and place.is_in_from,
+                is_query=place.before in _BEFORE_QUERY or following == ["as", "("],
             )
         place.pass_over(match[0].lower())
 

@@ -33,6 +33,11 @@ def resolved(text: str) -> str:
             "INSERT INTO log SELECT `shop__dev`.`orders`.id, daily.id FROM `shop__dev`.`orders`, `shop__dev`.`daily`"
             " WHERE orders.id > 1",
         ),
+        (
+            "INSERT INTO log SELECT o.id FROM orders AS o, shop.daily AS d JOIN daily ON d.id = o.id",
+            "INSERT INTO log SELECT o.id FROM `shop__dev`.`orders` AS o, `shop__dev`.`daily` AS d"
+            " JOIN `shop__dev`.`daily` ON d.id = o.id",
+        ),
         ("SELECT * FROM lake . shop . orders", "SELECT * FROM `lake`.`shop__dev`.`orders`"),
         ("DROP TABLE IF EXISTS daily", "DROP TABLE IF EXISTS `shop__dev`.`daily`"),
         ("SELECT __this.id FROM __this", "SELECT `shop__dev`.`this`.id FROM `shop__dev`.`this`"),
@@ -49,6 +54,8 @@ def test_names_of_models_become_views_of_the_environment(text: str, expected: st
         "SELECT orders, daily FROM elsewhere",
         "SELECT shop.orders FROM elsewhere AS shop",
         "WITH orders AS (SELECT 1) SELECT * FROM orders",
+        "WITH a AS (SELECT 1), daily AS (SELECT 1) SELECT * FROM daily",
+        "WITH orders(id) AS (SELECT 1) SELECT * FROM orders",
         "SELECT shop.orders(1)",
         "INSERT INTO log VALUES ('shop.orders', \"shop.orders\", 1.5)",
         "/* shop.orders */ SELECT 1 FROM (VALUES (1), (2)) AS t(id)",

@@ -191,7 +191,7 @@ def _lasting(event: Event) -> Text | None:
         case NodeFailed():
             return Text(f"failed {event.node}: {event.error.message}", style="red")
         case StatementsNotRun():
-            return Text(f"failed after the view of {event.node}: {event.error.message}", style="red")
+            return Text(f"failed {event.node}: a statement behind its view in {event.environment}", style="red")
         case NodeSkipped():
             return Text(f"skipped {event.node}: {event.why}", style="yellow")
         case _:
@@ -215,6 +215,6 @@ def _passing(event: Event) -> Text | None:
         case ViewsChanged():
             return Text(f"{count_of(event.views, 'view')} of {event.environment} changed")
         case StatementsRun():
-            return Text(f"statements after the views of {event.environment} run: {count_of(event.models, 'model')}")
+            return Text(f"statements behind views of {event.environment} run for {count_of(event.models, 'model')}")
         case _:
             return None
