@@ -15,6 +15,7 @@ from lamina.app.promote import check_tables, decide_promotion
 from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
 from lamina.app.rendering import Relations
 from lamina.app.report import Report, planned, with_statements
+from lamina.app.source_columns import source_columns
 from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
 from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError, raise_all
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from lamina.app.ports import ProjectSettings, QueryResult
     from lamina.app.promote import PromoteReport
     from lamina.app.records import HistoryEntry, Loaded
-    from lamina.app.requests import PlanRequest, PromoteRequest
+    from lamina.app.requests import PlanRequest, PromoteRequest, SourceColumnsRequest
+    from lamina.app.source_columns import SourceColumnsReport
     from lamina.app.virtual_update import Followed
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
@@ -364,6 +366,10 @@ class Application:
             if has_intervals(model.kind)
             else f"{model.kind.name} models are computed whole; {step.explanation}",
         )
+
+    def source_columns(self, request: SourceColumnsRequest) -> SourceColumnsReport:
+        """Write the columns of external tables, as the catalog has them, into the project's files."""
+        return source_columns(self._ports.project, self._ports.engine, request)
 
     def history(self, run_id: str | None, limit: int) -> tuple[HistoryEntry, ...]:
         """Runs and their batches, newest first."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lamina.errors import LaminaError, Location
     from lamina.graph.dag import Graph
     from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
-    from lamina.graph.model import Column, PythonBody, VariableValue
+    from lamina.graph.model import Column, PythonBody, Source, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
     from lamina.timeline.grain import Grain
@@ -413,6 +413,14 @@ class ProjectSettings:
         return self.target
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSources:
+    """External tables: those that models read, declared or not, and all that are declared."""
+
+    read: tuple[Source, ...]
+    declared: tuple[Source, ...]
+
+
 class ProjectSource(Protocol):
     """The project's files."""
 
@@ -426,6 +434,18 @@ class ProjectSource(Protocol):
 
     def seed_text(self, path: str) -> str:
         """The content of a seed's file."""
+        ...
+
+    def sources(self, now: Instant) -> ProjectSources:
+        """External tables, also where the project demands that all are declared and some are not yet."""
+        ...
+
+    def write_columns(
+        self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
+    ) -> Mapping[NodeName, str | LaminaError]:
+        """Declare the columns of external tables in the files they belong into, and nothing else; with `is_dry`, only
+        find out where. Answers for each table its file, or why it could not be written.
+        """
         ...
 
 
