@@ -413,6 +413,8 @@ class FakeEngine:
     def execute(self, request: StatementsRequest) -> None:
         for statement in request.statements:
             self._call("execute", statement.sql)
+            if self.cancelled.is_set():
+                raise Cancelled("the statement was cancelled")
             self.catalog.executed.append(statement.sql)
             self._state("execute", statement.sql)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +15,7 @@ from lamina.errors import LeaseLost, Location, QueryFailed, StatementsFailed
 from lamina.graph.kinds import Embedded, Seed, View
 from lamina.graph.model import Model, SeedBody, SqlText
 from lamina.sql.fragment import Fragment
-from tests.kit.app import LEASE_TIME, Killed, Place, Process, Running, january, orders, reading, sleeping
+from tests.kit.app import LEASE_TIME, Killed, Place, Process, Running, Stops, january, orders, reading, sleeping
 from tests.kit.engine import Fault
 from tests.kit.models import instant, model
 
@@ -279,6 +281,24 @@ def test_whenever_it_is_killed_every_statement_has_run_after_its_view_was_set(
     after = [about for operation, about in place.catalog.statements[last_show:] if operation == "execute"]
     assert set(expected) <= set(after)
     assert not place.unsettled().revisions
+
+
+def test_an_interrupt_cancels_a_statement_and_leaves_the_rest_to_the_next_command():
+    place = shop()
+    process = place.process()
+
+    def interrupted() -> None:
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        assert process.engine.cancelled.wait(10)
+
+    process.stops = Stops({("engine.execute", 1): interrupted})
+    with pytest.raises(KeyboardInterrupt):
+        process.build("2024-01-03")
+    assert place.catalog.executed == []
+    assert sorted(place.catalog.environments) == ["shop.orders", "shop.other", "shop.totals"]
+    assert place.build("2024-01-03").status == "nothing_to_do"
+    assert place.catalog.executed == PROD
+    assert place.unsettled().is_empty
 
 
 def test_who_lost_the_lease_takes_it_again_before_anything_more_is_run():
