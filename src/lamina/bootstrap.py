@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Engine,
         GenerationRequest,
         HideView,
+        Landing,
         QueryResult,
         Reach,
         ShowView,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Written,
     )
     from lamina.app.records import Owner, Publish
+    from lamina.graph.formats import TableFormat
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.project.config import Config
@@ -202,9 +204,13 @@ class LazyEngine:
             self._made = SparkEngine(settings, self._emit, self._reach, session=self._session)
         return self._made
 
-    def prepare(self, owner_command: str) -> bool:
+    def prepare(self, owner_command: str, formats: frozenset[str]) -> bool:
         """See `Engine.prepare`."""
-        return self._engine().prepare(owner_command)
+        return self._engine().prepare(owner_command, formats)
+
+    def placed(self, generation: str, table_format: TableFormat) -> str:
+        """See `Engine.placed`."""
+        return generation if table_format.is_built_in else self._engine().placed(generation, table_format)
 
     def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
         """See `Engine.analyse`."""
@@ -218,13 +224,17 @@ class LazyEngine:
         """See `Engine.audit`."""
         return self._engine().audit(request)
 
-    def create_generation(self, request: GenerationRequest) -> None:
+    def create_generation(self, request: GenerationRequest) -> int | None:
         """See `Engine.create_generation`."""
-        self._engine().create_generation(request)
+        return self._engine().create_generation(request)
 
-    def publish(self, publish: Publish) -> None:
+    def publish(self, publish: Publish) -> int | None:
         """See `Engine.publish`."""
-        self._engine().publish(publish)
+        return self._engine().publish(publish)
+
+    def retract(self, publish: Publish) -> Landing | None:
+        """See `Engine.retract`."""
+        return self._engine().retract(publish)
 
     def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
         """See `Engine.published`."""

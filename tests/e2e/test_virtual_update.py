@@ -119,13 +119,13 @@ def test_what_a_killed_command_did_not_run_the_next_one_runs(seen: dict[str, Any
 def test_a_statement_that_spark_refuses_fails_its_model_and_the_views_are_set(seen: dict[str, Any]) -> None:
     status, nodes = seen["failed"]
     assert status == "failed"
-    assert nodes["shop.orders"] == ["failed", 0, "LAM-SPARK-013", "models/orders.sql", 8]
+    assert nodes["shop.orders"] == ["failed", 0, "LAM-SPARK-015", "models/orders.sql", 8]
     assert nodes["shop.totals"][:2] == ["succeeded", 1]
     assert seen["dev"] == 4
 
 
 def test_a_promotion_moves_the_views_says_what_failed_and_the_next_one_runs_it(seen: dict[str, Any]) -> None:
-    assert seen["promoted"] == ["LAM-SPARK-013", "models/orders.sql:8:1"]
+    assert seen["promoted"] == ["LAM-SPARK-015", "models/orders.sql:8:1"]
     assert seen["prod"] == 4
     assert seen["healed"] == "nothing_to_do"
     assert seen["nowhere"] == 2

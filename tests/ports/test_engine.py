@@ -38,7 +38,7 @@ from lamina.errors import (
 from lamina.graph.kinds import CsvSettings, TimeColumn
 from lamina.graph.model import Column
 from lamina.graph.names import NodeName
-from lamina.identity.naming import LogicalName, PhysicalName, generation_name
+from lamina.identity.naming import LogicalName, PhysicalName
 from lamina.spark.engine import SparkEngine
 from lamina.spark.tables import text_literal
 from lamina.timeline.grain import Grain
@@ -848,17 +848,16 @@ def test_a_generation_made_again_is_what_was_asked_for_last(table: Table) -> Non
     written = table.engine.write(request)
     generation = GenerationRequest(
         physical=table.physical,
-        generation=generation_name(table.physical, request.attempt),
         shape=written.shape,
         manifest=dict(list(written.folders.items())[:2]),
         folder=request.folder,
-        properties={"team": "it's ours"},
+        table=replace(request.table, properties={"team": "it's ours"}),
     )
     for manifest in (generation.manifest, generation.manifest, written.folders):
         table.engine.create_generation(replace(generation, manifest=manifest))
-    count = f"SELECT count(*) FROM {generation.generation}"
+    count = f"SELECT count(*) FROM {request.table.generation}"
     assert table.engine.query(count, limit=1).rows == ((3,),)
-    properties = dict(table.engine.query(f"SHOW TBLPROPERTIES {generation.generation}", limit=None).rows)
+    properties = dict(table.engine.query(f"SHOW TBLPROPERTIES {request.table.generation}", limit=None).rows)
     assert properties["team"] == "it's ours"
     assert properties["lamina.attempt"] == str(request.attempt)
 

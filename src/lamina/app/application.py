@@ -13,6 +13,7 @@ from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, next_revision
 from lamina.app.promote import check_tables, decide_promotion
 from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
+from lamina.app.recover import formats_left_behind
 from lamina.app.rendering import Relations
 from lamina.app.report import Report, planned, with_statements
 from lamina.app.source_columns import source_columns
@@ -20,6 +21,7 @@ from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
 from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError, raise_all
 from lamina.graph.dag import Notice
+from lamina.graph.formats import formats_of
 from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import versions_of
@@ -124,7 +126,7 @@ class Application:
 
     def _make_plan(self, inputs: PlanInputs) -> Plan:
         def session() -> Any:
-            self._ports.engine.prepare(inputs.command)
+            self._ports.engine.prepare(inputs.command, formats_of(inputs.graph.models.values()))
             return self._ports.engine.frame("SELECT 1").sparkSession
 
         return plan_with_signals(inputs, self._ports.ask_signal, session)
@@ -182,10 +184,12 @@ class Application:
     def _settle(self, command: str, execution: Instant) -> dict[str, Followed]:
         """Finish what others left behind before planning on top of it; answers where statements failed."""
         ports = self._ports
-        if ports.store.unsettled(ports.clock.now()).is_empty:
+        unsettled = ports.store.unsettled(ports.clock.now())
+        if unsettled.is_empty:
             return {}
         settings = ports.project.settings()
-        is_alone = ports.engine.prepare(command)
+        shown = (self._formats_shown(revision.environment) for revision in unsettled.revisions)
+        is_alone = ports.engine.prepare(command, formats_left_behind(unsettled).union(*shown))
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         try:
             return settle(ports, keeper, settings, execution)
@@ -195,18 +199,20 @@ class Application:
     # --- looking ---
     def query(self, sql: str, *, environment: str | None, now: Instant, limit: int | None) -> QueryResult:
         """Run a query whose table names mean models of the environment."""
-        text = self._environment_query(sql, environment, now)
-        self._ports.engine.prepare("query")
+        text, formats = self._environment_query(sql, environment, now)
+        self._ports.engine.prepare("query", formats)
         return self._ports.engine.query(text, limit=limit)
 
     def frame(self, sql: str, *, environment: str | None, now: Instant) -> Any:
         """The same as a lazy DataFrame."""
-        text = self._environment_query(sql, environment, now)
-        self._ports.engine.prepare("query")
+        text, formats = self._environment_query(sql, environment, now)
+        self._ports.engine.prepare("query", formats)
         return self._ports.engine.frame(text)
 
-    def _environment_query(self, sql: str, environment: str | None, now: Instant) -> str:
-        """The query with names resolved to published generations; these need no repair before they are read."""
+    def _environment_query(self, sql: str, environment: str | None, now: Instant) -> tuple[str, frozenset[str]]:
+        """The query with names resolved to published generations, which need no repair before they are read, and the
+        formats of the environment's tables.
+        """
         settings = self._ports.project.settings()
         name = environment_name(environment, settings)
         loaded = self._ports.store.load(
@@ -219,7 +225,7 @@ class Application:
 
     def _resolved_query(
         self, sql: str, revision: Revision, loaded: Loaded, settings: ProjectSettings, now: Instant
-    ) -> str:
+    ) -> tuple[str, frozenset[str]]:
         models = {
             name: loaded.definitions[pointer.definition_id]
             for name, pointer in revision.pointers.items()
@@ -238,7 +244,14 @@ class Application:
             node = _node_for(written, models, settings.schema)
             if node is not None:
                 tables[written] = relations.relation(node, None, now)
-        return resolve_tables(sql, "spark", tables)
+        return resolve_tables(sql, "spark", tables), formats_of(models.values())
+
+    def _formats_shown(self, environment: str) -> frozenset[str]:
+        """The formats of the tables that an environment shows."""
+        loaded = self._ports.store.load(
+            LoadRequest(environments=(environment,), definitions_of_pointers=True, facts_of_pointers=False)
+        )
+        return formats_of(loaded.definitions.values())
 
     def _unknown_environment(self, name: str) -> UnknownEnvironment:
         known = sorted(self._ports.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions)
@@ -307,7 +320,7 @@ class Application:
         if not found.changes_anything:
             raise_all(left.failures.values() if left else ())
             return report
-        is_alone = ports.engine.prepare("promote")
+        is_alone = ports.engine.prepare("promote", self._formats_shown(request.source))
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         run_id, status = self._new_run_id(), "failed"
         begun = RunStarted(

@@ -27,6 +27,7 @@ from lamina.app.virtual_update import Followed
 from lamina.app.write_version import WritePorts
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.dag import Graph, Notice
+from lamina.graph.formats import formats_of
 from lamina.graph.model import SeedBody
 from lamina.graph.resolve import Naming
 from lamina.identity.naming import incarnation_of
@@ -94,7 +95,8 @@ def apply_plan(
 ) -> Report:
     """Carry a plan out. `PlanOutdated` means nothing of this plan was decided after others changed its ground."""
     begun = ports.clock.elapsed()
-    is_alone = ports.engine.prepare(plan.command) if _needs_engine(plan, before) else False
+    formats = formats_of(plan.models.values())
+    is_alone = ports.engine.prepare(plan.command, formats) if _needs_engine(plan, before) else False
     keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
     try:
         return _apply(ports, plan, before, settings, run_id, pace, keeper, begun)

@@ -89,7 +89,7 @@ def source_columns(project: ProjectSource, engine: Engine, request: SourceColumn
     wanted = tuple(_chosen(known, request))
     if not wanted:
         return SourceColumnsReport(tables=(), is_check=request.is_check)
-    engine.prepare("source")
+    engine.prepare("source", known.formats)
     outcomes = engine.describe([source.name for source in wanted])
     failed = {outcome.node: outcome.error for outcome in outcomes if outcome.error is not None}
     found = {

@@ -19,6 +19,7 @@ from lamina.errors import (
 from lamina.graph.audit_references import resolve_audits
 from lamina.graph.audits import bind_audits, read_audit_file
 from lamina.graph.draft import Surroundings
+from lamina.graph.formats import formats_of
 from lamina.graph.kinds import Seed
 from lamina.graph.model import SeedBody
 from lamina.graph.plain_values import read_plain_properties
@@ -143,7 +144,9 @@ class FileProject:
             for file in discover(self._root).sources
             for source in read_sources(read_source_text(self._root, file.path), file.path)
         ]
-        return ProjectSources(read=tuple(graph.sources.values()), declared=tuple(declared))
+        return ProjectSources(
+            read=tuple(graph.sources.values()), declared=tuple(declared), formats=formats_of(graph.models.values())
+        )
 
     def write_columns(
         self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool

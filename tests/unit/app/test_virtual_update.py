@@ -158,7 +158,7 @@ def test_seeds_and_views_have_them_too_and_embedded_models_never_run_theirs():
         "GRANT SELECT ON VIEW `shop`.`codes` TO r",
         "GRANT SELECT ON VIEW `shop`.`page` TO r",
     ]
-    assert [warning["code"] for warning in report.to_dict()["warnings"]] == ["LAM-WARN-019"]
+    assert [warning["code"] for warning in report.to_dict()["warnings"]] == ["LAM-WARN-022"]
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
