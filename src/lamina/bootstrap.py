@@ -40,11 +40,13 @@ if TYPE_CHECKING:
         QueryResult,
         Reach,
         ShowView,
+        StatementsRequest,
         WriteRequest,
         Written,
     )
     from lamina.app.records import Owner, Publish
     from lamina.graph.formats import TableFormat
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.project.config import Config
 
@@ -242,6 +244,14 @@ class LazyEngine:
     def show(self, views: Sequence[ShowView | HideView]) -> int:
         """See `Engine.show`."""
         return self._engine().show(views)
+
+    def execute(self, request: StatementsRequest) -> None:
+        """See `Engine.execute`."""
+        self._engine().execute(request)
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """See `Engine.describe`."""
+        return self._engine().describe(tables)
 
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """See `Engine.query`."""

@@ -501,3 +501,9 @@ class NameTaken(EngineError):
     """Something that Lamina did not make stands where one of its tables or views belongs."""
 
     code = "LAM-SPARK-012"
+
+
+class StatementsFailed(EngineError):
+    """A statement that follows an environment's view failed; the views show the new versions already."""
+
+    code = "LAM-SPARK-015"

@@ -31,6 +31,7 @@ from lamina.app.ports import (
     Shown,
     ShowView,
     SqlQuery,
+    StatementsRequest,
     WriteRequest,
     Written,
 )
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from lamina.app.records import PartitionKey, Publish
     from lamina.errors import LaminaError
     from lamina.graph.formats import TableFormat
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
 
 Row = tuple[str, str]
@@ -124,6 +126,8 @@ class FakeCatalog:
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
+        self.executed: list[str] = []
+        """What users' own statements did, in order."""
         self.in_flight: list[Callable[[], object]] = []
         self.lock = threading.RLock()
 
@@ -520,6 +524,23 @@ class FakeEngine:
                 changed += 1
                 self._state("show", about)
         return changed
+
+    def execute(self, request: StatementsRequest) -> None:
+        for statement in request.statements:
+            self._call("execute", statement.sql)
+            if self.cancelled.is_set():
+                raise Cancelled("the statement was cancelled")
+            self.catalog.executed.append(statement.sql)
+            self._state("execute", statement.sql)
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        self._call("describe", ", ".join(tables))
+        return tuple(
+            AnalysisOutcome(node=table, columns=COLUMNS)
+            if table in self.catalog.sources
+            else AnalysisOutcome(node=table, error=EngineError(f"there is no table `{table}`"))
+            for table in tables
+        )
 
     # --- looking ---
     def query(self, sql: str, *, limit: int | None) -> QueryResult:

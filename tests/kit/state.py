@@ -287,8 +287,16 @@ bodies = st.one_of(
         macros=macros,
         has_star=st.booleans(),
     ),
-    st.builds(PythonBody, module=texts, function=texts, modules=_many(modules), variables=_mapping(values)),
-    st.builds(SeedBody, path=texts, content_hash=texts),
+    st.builds(
+        PythonBody,
+        module=texts,
+        function=texts,
+        modules=_many(modules),
+        variables=_mapping(values),
+        on_virtual_update=_many(sql_texts),
+        macros=macros,
+    ),
+    st.builds(SeedBody, path=texts, content_hash=texts, on_virtual_update=_many(sql_texts), macros=macros),
 )
 changes = st.sampled_from(["error", "warn", "allow", "ignore"])
 policies = st.builds(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.formats import TableFormat
     from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
-    from lamina.graph.model import Column, PythonBody, VariableValue
+    from lamina.graph.model import Column, PythonBody, Source, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
     from lamina.timeline.grain import Grain
@@ -356,6 +356,24 @@ class HideView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement in Spark SQL with all names and values filled in, and where it was written."""
+
+    sql: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsRequest:
+    """Statements that follow a model's view in an environment."""
+
+    node: NodeName
+    environment: str
+    statements: tuple[Statement, ...]
+    settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
     """A publish was found carried out; `snapshot` is the table's own version that holds it."""
 
@@ -431,6 +449,21 @@ class Engine(Protocol):
         """Make environment views as asked, in order; identical ones are left alone. Answers how many changed."""
         ...
 
+    def execute(self, request: StatementsRequest) -> None:
+        """Run statements in order, in one session with these settings that nothing else uses.
+
+        The first that fails ends it, with an error that tells the statement and its place. Queries among them are
+        computed, and their rows dropped.
+        """
+        ...
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """The columns of tables as the catalog has them, with types and comments; no data is read.
+
+        One outcome per table, in order; one that does not exist or cannot be read is an outcome with an error.
+        """
+        ...
+
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """Run a query with all names resolved and fetch its rows."""
         ...
@@ -440,7 +473,7 @@ class Engine(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Stop the running Spark jobs of `write`, `analyse` and `query`; those calls raise `Cancelled`.
+        """Stop the running Spark jobs of `write`, `analyse`, `execute` and `query`; those calls raise `Cancelled`.
 
         Catalog statements of `publish` and `show` are never interrupted: what was decided is carried out.
         """
@@ -462,12 +495,25 @@ class ProjectSettings:
     unsuffixed_environment: str
     default_start: str | None
     concurrency: int
+    schema_suffix: str = ""
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def baseline(self) -> str:
         """The target's default environment."""
         return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSources:
+    """External tables: those that models read, declared or not, and all that are declared.
+
+    `formats` are those in which models are kept: the tables that they read may be kept so too.
+    """
+
+    read: tuple[Source, ...]
+    declared: tuple[Source, ...]
+    formats: frozenset[str] = frozenset()
 
 
 class ProjectSource(Protocol):
@@ -483,6 +529,18 @@ class ProjectSource(Protocol):
 
     def seed_text(self, path: str) -> str:
         """The content of a seed's file."""
+        ...
+
+    def sources(self, now: Instant) -> ProjectSources:
+        """External tables, also where the project demands that all are declared and some are not yet."""
+        ...
+
+    def write_columns(
+        self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
+    ) -> Mapping[NodeName, str | LaminaError]:
+        """Declare the columns of external tables in the files they belong into, and nothing else; with `is_dry`, only
+        find out where. Answers for each table its file, or why it could not be written.
+        """
         ...
 
 

@@ -36,3 +36,13 @@ class PromoteRequest:
     include_stale_upstreams: bool = False
     allow_partial: bool = False
     allow_gaps: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumnsRequest:
+    """External tables whose columns are wanted; no names stand for those that models read and nobody has declared."""
+
+    now: Instant
+    names: tuple[str, ...] = ()
+    is_all: bool = False
+    is_check: bool = False

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
     from lamina.graph.names import NodeName
+    from lamina.graph.resolve import Naming
     from lamina.identity.naming import PhysicalName
     from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Batch, Seeding
@@ -102,6 +103,7 @@ class WritePorts(RecoveryPorts):
     """What writing needs from the world; `retry_pause` is the first pause between tries, in seconds."""
 
     load_macros: MacroLoader
+    naming: Naming
     retry_pause: float
 
 

@@ -18,7 +18,6 @@ from lamina.graph.kinds import (
     has_intervals,
     needs_partitions,
 )
-from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,10 +91,11 @@ def _unsupported_format(model: Model) -> Iterator[NotYetSupported]:
 def limitations(graph: Graph) -> Iterator[Notice]:
     """What is left out without harm to data, as warnings."""
     for model in graph.models.values():
-        if isinstance(model.body, SqlBody) and model.body.on_virtual_update:
+        own = (text.source.location.file == model.location.file for text in model.body.on_virtual_update)
+        if isinstance(model.kind, Embedded) and any(own):
             yield Notice(
-                code="LAM-WARN-011",
-                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` are not run by this release",
+                code="LAM-WARN-022",
+                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` never run: kind EMBEDDED has no view",
                 node=model.name,
             )
         table_format = find_format(model.table_format)

@@ -15,7 +15,7 @@ from lamina.errors import Cancelled, LaminaError, NotYetSupported
 from lamina.spark.audits import ask_audits
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
-from lamina.spark.errors import at, is_failure_of_spark, translate
+from lamina.spark.errors import at, is_failure_of_spark, one_line, translate
 from lamina.spark.fetch import fetch
 from lamina.spark.formats.delta import DeltaFormat
 from lamina.spark.formats.iceberg import IcebergFormat
@@ -25,6 +25,7 @@ from lamina.spark.output import shape_output
 from lamina.spark.python_models import run_model
 from lamina.spark.seeds import load_seed, read_seed
 from lamina.spark.session import Sessions
+from lamina.spark.tables import table_name
 from lamina.spark.types import columns_of
 from lamina.spark.versions import carry_out, make_generation, published_generations
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         QueryResult,
         Reach,
         ShowView,
+        StatementsRequest,
         TableOptions,
         WriteRequest,
         Written,
@@ -51,11 +53,19 @@ if TYPE_CHECKING:
     from lamina.app.records import Publish
     from lamina.graph.formats import TableFormat
     from lamina.graph.model import Column
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.spark.formats.lake import LakeFormat
     from lamina.spark.session import SparkSettings
 
 _READS = re.compile(r"\s*(?:\(|(?:select|with|values|from|table|show|describe|desc|explain)\b)", re.IGNORECASE)
+
+
+def run_statement(session: SparkSession, statement: str) -> None:
+    """Run a statement; a query, which Spark would only plan, is computed and its rows dropped."""
+    frame = session.sql(statement)
+    if _READS.match(statement):
+        frame.write.format("noop").mode("overwrite").save()
 
 
 class SparkEngine:
@@ -175,6 +185,37 @@ class SparkEngine:
             for problem in error.problems:
                 at(problem, request.location, request.node)
             raise
+
+    def execute(self, request: StatementsRequest) -> None:
+        """Run statements that follow a model's view."""
+        label = f"view of {request.node} in {request.environment}"
+        with self._sessions.task(label, request.settings, may_change=True) as session:
+            for statement in request.statements:
+                try:
+                    with self._failures(f"`{one_line(statement.sql)}`", statement.sql):
+                        run_statement(session, statement.sql)
+                except LaminaError as error:
+                    for problem in error.problems:
+                        at(problem, statement.location, request.node)
+                    raise
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """The columns of tables as the catalog has them."""
+        return tuple(self._describe_one(table) for table in tables)
+
+    def _describe_one(self, table: NodeName) -> AnalysisOutcome:
+        try:
+            with (
+                self._sessions.task(f"columns of {table}", {}, may_change=False) as session,
+                self._failures(f"looking up the columns of `{table}`"),
+            ):
+                schema = session.table(table_name(table)).schema
+        except Cancelled:
+            raise
+        except LaminaError as error:
+            return AnalysisOutcome(node=table, error=error)
+        comments = {name: comment for name in schema.names if (comment := schema[name].metadata.get("comment"))}
+        return AnalysisOutcome(node=table, columns=columns_of(schema, comments))
 
     def _frame(self, session: SparkSession, request: WriteRequest) -> DataFrame:
         match request.rows:

@@ -212,8 +212,16 @@ BODY = _union(
         macros=_MACROS,
         has_star=PLAIN,
     ),
-    python=_record(PythonBody, module=PLAIN, function=PLAIN, modules=_MODULES, variables=_SETTINGS),
-    seed=_record(SeedBody, path=PLAIN, content_hash=PLAIN),
+    python=_record(
+        PythonBody,
+        module=PLAIN,
+        function=PLAIN,
+        modules=_MODULES,
+        variables=_SETTINGS,
+        on_virtual_update=_many(_SQL_TEXT),
+        macros=_MACROS,
+    ),
+    seed=_record(SeedBody, path=PLAIN, content_hash=PLAIN, on_virtual_update=_many(_SQL_TEXT), macros=_MACROS),
 )
 
 _TIME_COLUMN = _record(TimeColumn, name=PLAIN, format=PLAIN)

@@ -61,7 +61,7 @@ def check_settled(place: Place) -> None:
     assert not place.unsettled().attempts
     assert not place.unsettled().revisions
     place.clock.advance(A_DAY_AND_MORE)
-    place.process().application()._settle("run")
+    place.process().application()._settle("run", place.clock.now())
     assert place.unsettled().is_empty
 
 

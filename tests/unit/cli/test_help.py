@@ -38,6 +38,7 @@ def test_the_commands_of_this_release_are_there():
         ("env", "list"),
         ("env", "show"),
         ("promote",),
+        ("source", "columns"),
         ("intervals",),
         ("history",),
         ("doctor",),

@@ -21,6 +21,8 @@ from lamina.app.events import (
     Recovering,
     SparkStarted,
     SparkStarting,
+    StatementsNotRun,
+    StatementsRun,
     ViewsChanged,
     Waiting,
     WorkPlanned,
@@ -113,7 +115,7 @@ class _Lines:
             case NodeFailed():
                 for node, index in [key for key in self._batches if key[0] == event.node]:
                     self._end_batch(node, index)
-            case BatchRetried() | NodeSkipped():
+            case BatchRetried() | NodeSkipped() | StatementsRun() | StatementsNotRun():
                 pass
             case _:
                 assert_never(event)
@@ -188,6 +190,8 @@ def _lasting(event: Event) -> Text | None:
             )
         case NodeFailed():
             return Text(f"failed {event.node}: {event.error.message}", style="red")
+        case StatementsNotRun():
+            return Text(f"failed {event.node}: a statement behind its view in {event.environment}", style="red")
         case NodeSkipped():
             return Text(f"skipped {event.node}: {event.why}", style="yellow")
         case _:
@@ -210,5 +214,7 @@ def _passing(event: Event) -> Text | None:
             return Text(f"done {_batch_name(event)}: {rows}{seconds_words(event.seconds)}")
         case ViewsChanged():
             return Text(f"{count_of(event.views, 'view')} of {event.environment} changed")
+        case StatementsRun():
+            return Text(f"statements behind views of {event.environment} run for {count_of(event.models, 'model')}")
         case _:
             return None
