@@ -11,17 +11,23 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parent
 
 # Quick groups first, so that a simple mistake is reported before Spark has started; order inside a group stays random.
-GROUPS = ("architecture", "unit", "docs", "golden", "ports", "protocol", "spark", "e2e")
-MARKS = {"protocol": pytest.mark.slow, "spark": pytest.mark.spark, "e2e": pytest.mark.spark}
+GROUPS = ("architecture", "unit", "docs", "golden", "ports", "protocol", "spark", "e2e", "conformance")
+MARKS = {
+    "protocol": pytest.mark.slow,
+    "spark": pytest.mark.spark,
+    "e2e": pytest.mark.spark,
+    "conformance": pytest.mark.spark,
+}
 
-LONGEST = ("test_on_connect.py", "test_bad_input.py")
+LONGEST = ("test_every_kind.py", "test_kills.py", "test_on_connect.py", "test_bad_input.py")
 
 # A shared machine pauses whenever it likes: how long one example took says nothing about the code.
 settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lamina")
 
-# A JVM of the tests lives for seconds: thorough compilation costs it more than it gains.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# A JVM of the tests lives for seconds: thorough compilation costs it more than it gains. Without it the JVM would also
+# keep room for very little code, and with every table format loaded run out of it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
 
 # What a developer has set for a project of their own must not reach the tests.
 for variable in [name for name in os.environ if name.startswith("LAMINA__")]:

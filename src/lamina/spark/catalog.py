@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from lamina.errors import EngineError, StatementUnanswered, TransientFailure
 from lamina.spark.errors import condition_of, is_failure_of_spark, translate, translate_statement
-from lamina.spark.tables import VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name, text_literal
+from lamina.spark.tables import MARKER, VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _NAMES_PER_STATEMENT = 100
 _LINE = re.compile(r"^(Type|Location|Table Properties|View Text): (.*)$", re.MULTILINE)
 _PROPERTY = re.compile(r"(?:^|, )(lamina\.\w+)=([^,\]]*)")
+_QUOTED_PROPERTY = re.compile(r"'(lamina\.\w+)'\s*=\s*'([^']*)'")
+_NO_VIEWS = frozenset({"UNSUPPORTED_FEATURE.CATALOG_OPERATION", "MISSING_CATALOG_ABILITY.VIEWS"})
 _MISSING_SCHEMA = frozenset({"SCHEMA_NOT_FOUND", "NAMESPACE_NOT_FOUND"})
 
 
@@ -48,6 +50,7 @@ class Catalog:
         self._locations: dict[str, str] = {}
         self._schemas: set[str] = set()
         self._guard = threading.Lock()
+        self._making = threading.Lock()
 
     def execute(self, statement: str, doing: str) -> None:
         """Carry out one statement; `StatementUnanswered` when nobody knows whether it landed."""
@@ -65,8 +68,12 @@ class Catalog:
     def set_view(self, name: str, query: str, creation: str, doing: str) -> None:
         """Have a view show a query: in one atomic statement when it exists, and made when it does not.
 
-        Altering it is one change in the catalog. CREATE OR REPLACE VIEW drops the view first: readers in between fail.
+        Altering it is one change in the catalog. CREATE OR REPLACE VIEW drops the view first in Spark's own catalog:
+        readers in between fail. Other catalogs replace it in one change, and cannot alter it.
         """
+        if _has_catalog(name):
+            self._replace_view(name, creation, doing)
+            return
         try:
             self.execute(alter_view(name, query), doing)
         except EngineError as error:
@@ -80,6 +87,19 @@ class Catalog:
             if condition_behind(error) != "TABLE_OR_VIEW_ALREADY_EXISTS":
                 raise
             self.execute(alter_view(name, query), doing)
+
+    def _replace_view(self, name: str, creation: str, doing: str) -> None:
+        try:
+            self.execute(creation.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1), doing)
+        except EngineError as error:
+            if condition_behind(error) not in _NO_VIEWS:
+                raise
+            catalog = name.partition(".")[0]
+            raise EngineError(
+                f"catalog `{catalog}` has no views, and the names that readers use are views",
+                hint=f"use a catalog that has views, or leave `{catalog}.` out of the model's name: a view in Spark's "
+                "own catalog can show tables of any other",
+            ) from error
 
     def read(self, statement: str, doing: str) -> list[Row]:
         """The rows of a statement that changes nothing."""
@@ -96,11 +116,17 @@ class Catalog:
 
     def ensure_schema(self, schema: str) -> int:
         """Make the schema when it is missing; answers how many statements that took."""
-        with self._guard:
+        with self._making:
             if schema in self._schemas:
                 return 0
-        self.execute(f"CREATE SCHEMA IF NOT EXISTS {table_name(schema)}", f"making schema `{schema}`")
-        with self._guard:
+            statement, doing = f"CREATE SCHEMA IF NOT EXISTS {table_name(schema)}", f"making schema `{schema}`"
+            try:
+                self.execute(statement, doing)
+            except StatementUnanswered:
+                raise
+            except EngineError:
+                # Some catalogs look first and then make it, and another process may have come in between.
+                self.execute(statement, doing)
             self._schemas.add(schema)
         return 1
 
@@ -136,6 +162,9 @@ class Catalog:
         return found
 
     def _entries_in(self, schema: str, tables: Sequence[str]) -> dict[str, CatalogEntry]:
+        if "." in schema:
+            found = {f"{schema}.{table}": self._entry_elsewhere(f"{schema}.{table}") for table in tables}
+            return {name: entry for name, entry in found.items() if entry is not None}
         pattern = text_literal("|".join(tables))
         try:
             rows = self.read(
@@ -146,6 +175,22 @@ class Catalog:
                 return {}
             raise
         return {f"{schema}.{row.tableName}": _entry(row.information) for row in rows if not row.isTemporary}
+
+    def _entry_elsewhere(self, name: str) -> CatalogEntry | None:
+        """A table or view of another catalog than Spark's own: there, views are not listed with their text."""
+        try:
+            (row,) = self.read(f"SHOW CREATE TABLE {table_name(name)}", f"looking at `{name}`")
+        except EngineError as error:
+            if condition_behind(error) in _MISSING_SCHEMA | {"TABLE_OR_VIEW_NOT_FOUND"}:
+                return None
+            raise
+        text = str(row[0])
+        is_view = text.startswith("CREATE VIEW")
+        return CatalogEntry(
+            is_view=is_view,
+            properties=MappingProxyType(dict(_QUOTED_PROPERTY.findall(text))),
+            marks=MappingProxyType(read_marks(text[text.index(MARKER) :])) if is_view and MARKER in text else {},
+        )
 
     def partition_keys(self, table: str) -> frozenset[tuple[str, ...]]:
         """The partitions of a table, each by the names of its folders without the columns."""
@@ -160,6 +205,10 @@ class Catalog:
             f"looking at a partition of `{table}`",
         )
         return next((dict(_LINE.findall(row.information)).get("Location") for row in rows), None)
+
+
+def _has_catalog(name: str) -> bool:
+    return name.count(".") > 1
 
 
 def condition_behind(error: EngineError) -> str | None:

@@ -47,6 +47,10 @@ _CATALOG_KEYS = frozenset(
 )
 _STOP_SECONDS = 30
 
+PRUNE_ALL_THE_SAME = ("spark.sql.hive.metastorePartitionPruningFallbackOnException", "true")
+"""Derby reads the partition values of all tables as dates when one table is asked for a date, and fails over the first
+that is none. Spark then lists the partitions and looks through them itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
@@ -109,6 +113,7 @@ def spark_config(settings: SparkSettings) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.catalogImplementation": "hive",
+        PRUNE_ALL_THE_SAME[0]: PRUNE_ALL_THE_SAME[1],
         "spark.sql.warehouse.dir": str(settings.warehouse_folder),
     }
     if master.startswith("local"):

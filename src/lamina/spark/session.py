@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from lamina.app.events import SparkStarted, SparkStarting
 from lamina.errors import EngineError, SparkStartFailed
 from lamina.graph.formats import TABLE_FORMATS
-from lamina.spark.embedded import EmbeddedSpark, SparkSettings
+from lamina.spark.embedded import PRUNE_ALL_THE_SAME, EmbeddedSpark, SparkSettings
 from lamina.spark.errors import condition_of, summary_of
 from lamina.spark.format_settings import check_session, find_iceberg_catalog
 from lamina.spark.logs import quiet_python_loggers
@@ -282,6 +282,7 @@ class Sessions:
         if is_connect(session) and root is not self._handed_in:
             self._configure(session, self._settings.config)
         session.conf.set("spark.sql.session.timeZone", "UTC")
+        session.conf.set(*PRUNE_ALL_THE_SAME)
         return session
 
     def _configure(self, session: SparkSession, settings: Mapping[str, Setting]) -> None:

@@ -39,6 +39,9 @@ PHYSICAL = "physical"
 """In the marker of an environment's view: the version it shows."""
 
 
+MARKER = "SELECT /* lamina "
+"""How the query of a view begins that Lamina made."""
+
 _MARKER = re.compile(r"SELECT /\* lamina ([^*]*) \*/")
 
 

@@ -1,0 +1,83 @@
+"""Clients that are killed at one step after another, and a command after each that finishes: what is there then."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lamina import Project
+from lamina.bootstrap import STOP_VARIABLE
+from tests.conformance.project import Event, rows_shown, set_sources, write_project
+
+SOURCES = Path(__file__).parents[2] / "src"
+NAMES = ("adds", "appends", "daily", "plain")
+CUSTOMERS = ("a", "b")
+# A step and how often it is passed before the kill: models follow each other, so that each is hit in turn.
+KILLS: tuple[tuple[str, ...], ...] = (
+    ("write.intent:2",),
+    ("write.half_folder:1",),
+    ("write.written:3",),
+    ("write.decide:2",),
+    ("write.decided:1", "recover.published"),
+    ("write.decided:2", "recover.retracting"),
+    ("write.decided:4", "recover.fenced"),
+    ("write.published:1",),
+    ("write.published:2",),
+    ("write.done:3",),
+)
+
+
+def events(days: int) -> list[Event]:
+    return [
+        (10 * day + number, customer, f"2024-01-{day:02d}", day)
+        for day in range(1, days + 1)
+        for number, customer in enumerate(CUSTOMERS)
+    ]
+
+
+def main(folder: str, remote: str, table_format: str) -> None:
+    place = Path(folder)
+    spark = SparkSession.builder.remote(remote).create()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    write_project(place, remote, (table_format,), NAMES)
+    config = place / "lamina.yaml"
+    config.write_text(config.read_text().replace("concurrency: 2", "concurrency: 1"))
+    set_sources(spark, events(20))
+    tables = [f"{name}_{table_format}" for name in NAMES]
+    with Project.open(place) as project:
+        project.build(execution_time="2024-01-02")
+    seen = []
+    for number, points in enumerate(KILLS):
+        day = f"2024-01-{number + 3:02d}"
+        ends = [kill(place, point, day) for point in points]
+        during = rows_shown(spark, tables)
+        with Project.open(place) as project:
+            last, again = project.run(execution_time=day).status, project.run(execution_time=day).status
+        after = rows_shown(spark, tables)
+        seen.append({"points": points, "ends": ends, "last": last, "again": again, "during": during, "after": after})
+    print("SEEN" + json.dumps(seen))
+
+
+def kill(folder: Path, point: str, day: str) -> int:
+    """Run a command that kills itself at a step; what it claimed is made to have run out, as after two minutes."""
+    name, _, count = point.partition(":")
+    answer = subprocess.run(
+        [sys.executable, "-m", "lamina", "run", "--execution-time", day],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCES), STOP_VARIABLE: f"kill:{name}:{count or 1}"},
+        capture_output=True,
+        check=False,
+    )
+    with sqlite3.connect(folder / ".lamina" / "state.db") as state:
+        state.execute("UPDATE lamina_leases SET expires_at = 0 WHERE status = 'held'")
+    return answer.returncode
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

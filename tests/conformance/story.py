@@ -1,0 +1,123 @@
+"""Builds, changes and failures of every kind in every format, in a process of its own: what answered, what was seen."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lamina import Project
+from tests.conformance.project import FORMATS, MODELS, Event, Product, rows_shown, set_sources, write_project
+
+TABLES = [f"{name}_{table_format}" for name in MODELS for table_format in FORMATS]
+EVENTS: list[Event] = [
+    (1, "a", "2024-01-01", 10),
+    (2, "b", "2024-01-01", 20),
+    (3, "a", "2024-01-02", 30),
+    (4, "c", "2024-01-03", 40),
+    (5, "a", "2024-01-03", 5),
+]
+PRODUCTS: list[Product] = [(1, "tea", 3, "2024-01-01 00:00:00"), (2, "cake", 5, "2024-01-01 00:00:00")]
+LATER_PRODUCTS: list[Product] = [(1, "tea", 4, "2024-01-03 08:00:00"), (3, "pie", 6, "2024-01-03 09:00:00")]
+RESTATED: list[Event] = [*EVENTS[:2], (3, "a", "2024-01-02", 31), (6, "b", "2024-01-02", 1)]
+"""One day has other rows, another one has none any more."""
+FAILING: list[Event] = [*RESTATED, (7, "b", "2024-01-04", None), (8, "boom", "2024-01-04", 1)]
+MENDED: list[Event] = [(7, "b", "2024-01-04", 7), (9, "c", "2024-02-01", 0)]
+"""What came before is not read any more, and would vanish if it were computed again."""
+
+
+class Reader(threading.Thread):
+    """Reads in a session of its own, all the while, and remembers what it must never see."""
+
+    def __init__(self, remote: str) -> None:
+        super().__init__(daemon=True)
+        self._spark = SparkSession.builder.remote(remote).create()
+        self._is_over = threading.Event()
+        self.reads = 0
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        while not self._is_over.wait(0.2):
+            for table_format in FORMATS:
+                for name, key in (("daily", "id"), ("plain", "id"), ("whole", "customer"), ("adds", "customer")):
+                    self._look(f"{name}_{table_format}", key)
+
+    def _look(self, table: str, key: str) -> None:
+        try:
+            keys = [row[0] for row in self._spark.sql(f"SELECT {key} FROM shop.{table}").collect()]
+        except PySparkException as error:
+            self.wrong.append(f"{table}: {str(error)[:500]}")
+            return
+        self.reads += 1
+        if not keys:
+            self.wrong.append(f"{table} is empty")
+        if len(keys) != len(set(keys)):
+            self.wrong.append(f"{table} shows a key twice: {sorted(keys)}")
+
+    def finish(self) -> None:
+        self._is_over.set()
+        self.join(60)
+
+
+class Story:
+    """Steps with what they answered and what readers saw after them."""
+
+    def __init__(self, folder: Path, remote: str) -> None:
+        self.folder = folder
+        self.spark = SparkSession.builder.remote(remote).create()
+        self.spark.conf.set("spark.sql.session.timeZone", "UTC")
+        self.steps: dict[str, dict[str, Any]] = {}
+        write_project(folder, remote)
+
+    def step(self, name: str, command: str, at: str, **flags: Any) -> None:
+        with Project.open(self.folder) as project:
+            report = getattr(project, command)(execution_time=at, **flags).to_dict()
+        nodes = {node["name"].removeprefix("shop."): node for node in report["nodes"]}
+        failed = {key: node["error"]["message"] for key, node in nodes.items() if node["status"] == "failed"}
+        rows = rows_shown(self.spark, TABLES)
+        self.steps[name] = {"statuses": [report["status"]], "failed": failed, "rows": rows}
+
+    def two_at_once(self, name: str, at: str) -> None:
+        """Two commands that want the same."""
+        answers: list[str] = []
+
+        def run() -> None:
+            with Project.open(self.folder) as project:
+                answers.append(project.run(execution_time=at).status)
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.steps[name] = {"statuses": sorted(answers), "failed": {}, "rows": rows_shown(self.spark, TABLES)}
+
+
+def main(folder: str, remote: str) -> None:
+    story = Story(Path(folder), remote)
+    set_sources(story.spark, EVENTS, PRODUCTS)
+    story.step("first load", "build", "2024-01-03")
+    story.step("rerun", "build", "2024-01-03")
+    reader = Reader(remote)
+    reader.start()
+    set_sources(story.spark, EVENTS, LATER_PRODUCTS)
+    story.step("next interval", "run", "2024-01-04")
+    set_sources(story.spark, RESTATED, LATER_PRODUCTS)
+    restated = [f"shop.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
+    story.step("restate", "build", "2024-01-04", restate=restated, start="2024-01-02", end="2024-01-03")
+    set_sources(story.spark, FAILING, LATER_PRODUCTS)
+    failing = [f"shop.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
+    story.step("failing", "run", "2024-01-05", select=failing)
+    set_sources(story.spark, MENDED, LATER_PRODUCTS)
+    story.two_at_once("two writers", "2024-01-05")
+    reader.finish()
+    print("SEEN" + json.dumps({"steps": story.steps, "reads": reader.reads, "wrong": reader.wrong[:20]}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
