@@ -84,11 +84,15 @@ class StateStore(Protocol):
         reads and execution time). `AttemptDecided` moves the head and the manifest, and adds a rewrite where some time
         was rewritten. Each of them, and `CoverageRemoved`, moves the version's mark by one, but opening and aborting an
         attempt without an interval do not.
+
+        `AuditsRecorded` of rows that are shown adds to what is remembered of the version's audits, the later outcome
+        for the same time winning; `AttemptDecided` first forgets what was remembered of its interval, or of everything.
+        Neither `AuditsRecorded` nor `OutcomesTaken` moves the mark.
         """
         ...
 
     def history(self, *, run_id: str | None = None, limit: int = 20) -> tuple[HistoryEntry, ...]:
-        """Runs, newest first, batches in the order they finished."""
+        """Runs, newest first, batches and audits in the order they finished."""
         ...
 
     def close(self) -> None:

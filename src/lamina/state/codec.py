@@ -59,7 +59,7 @@ from lamina.graph.model import (
     SqlBody,
     SqlText,
 )
-from lamina.planning.inputs import Read
+from lamina.planning.inputs import AuditOutcomes, Read
 from lamina.sql.fragment import Fragment
 from lamina.sql.window_times import InputWindow, Offset
 from lamina.timeline.grain import Grain
@@ -384,6 +384,7 @@ PUBLISH = _union(
     switch_generation=_record(SwitchGeneration, physical=PLAIN, generation=PLAIN, shape=SHAPE, description=PLAIN),
     set_view=_record(SetView, physical=PLAIN, generation=PLAIN, sql=PLAIN, shape=SHAPE, description=PLAIN),
 )
+_OUTCOMES = _mapping(_record(AuditOutcomes, passed=_INTERVALS, failed=_INTERVALS, skipped=_INTERVALS))
 _READS = _many(_record(Read, physical=PLAIN, sequence=PLAIN))
 ATTEMPT = _record(
     Attempt,
@@ -491,6 +492,7 @@ shape_document: Document[TableShape] = Document("shape", SHAPE)
 owner_document: Document[Owner] = Document("owner", OWNER)
 reads_document: Document[tuple[Read, ...]] = Document("reads", _READS)
 intervals_document: Document[Intervals] = Document("intervals", _INTERVALS)
+outcomes_document: Document[Mapping[str, AuditOutcomes]] = Document("audit outcomes", _OUTCOMES)
 contents_document: Document[Contents] = Document("contents", _CONTENTS)
 pointers_document: Document[Mapping[NodeName, Pointer]] = Document("pointers", _POINTERS)
 columns_document: Document[Mapping[str, str]] = Document("column fingerprints", _SETTINGS)

@@ -18,6 +18,7 @@ from lamina.app.records import (
     AttemptDone,
     AttemptOpened,
     AttemptUnchanged,
+    AuditsRecorded,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
@@ -28,6 +29,7 @@ from lamina.app.records import (
     LeaseGrant,
     LeaseReleased,
     Loaded,
+    OutcomesTaken,
     PartitionKey,
     RevisionFollowed,
     RevisionWritten,
@@ -40,6 +42,7 @@ from lamina.app.records import (
 from lamina.environments.pointers import Revision
 from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.leases import close_lost, expiry, is_unsettled, require_held, succeed
+from lamina.state.outcomes import NOTHING_ASKED, Outcomes, forgotten, remembered
 from lamina.state.requirements import (
     check,
     refuse_followed,
@@ -78,6 +81,8 @@ class _Contents:
     runs: dict[str, RunStarted] = field(default_factory=dict)
     run_ends: dict[str, RunFinished] = field(default_factory=dict)
     batches: list[BatchRecorded] = field(default_factory=list)
+    audits: list[AuditsRecorded] = field(default_factory=list)
+    outcomes: dict[PhysicalName, Outcomes] = field(default_factory=dict)
 
     # --- what requirements ask ----------------------------------------------------------------------------------------
     def newest_lease(self, resource: str) -> Lease | None:
@@ -154,6 +159,14 @@ class _Contents:
                 self.run_ends[fact.run_id] = fact
             case BatchRecorded():
                 self.batches.append(fact)
+            case AuditsRecorded():
+                if fact.results:
+                    self.audits.append(fact)
+                if fact.is_shown:
+                    before = self.outcomes.get(fact.physical, NOTHING_ASKED)
+                    self.outcomes[fact.physical] = remembered(before, fact.interval, fact.results)
+            case OutcomesTaken():
+                self.outcomes[fact.physical] = fact.outcomes
             case _:
                 assert_never(fact)
 
@@ -179,6 +192,8 @@ class _Contents:
     def _decide(self, fact: AttemptDecided) -> None:
         attempt = self._move(fact.number, "decided")
         self.attempts[fact.number] = replace(attempt, publish=fact.publish, rows=fact.rows)
+        if fact.physical in self.outcomes:
+            self.outcomes[fact.physical] = forgotten(self.outcomes[fact.physical], attempt.interval)
         found = self.head_sequence(fact.physical)
         if fact.head.sequence != found + 1:
             raise refuse_head(fact.physical, found, fact.head.sequence)
@@ -330,6 +345,8 @@ def _copied(contents: _Contents) -> _Contents:
         runs=dict(contents.runs),
         run_ends=dict(contents.run_ends),
         batches=list(contents.batches),
+        audits=list(contents.audits),
+        outcomes=dict(contents.outcomes),
     )
 
 
@@ -359,6 +376,7 @@ def _facts(contents: _Contents, names: Iterable[PhysicalName]) -> Mapping[Physic
             restated_at=work.restated_at,
             reads=work.reads,
             rewritten_at=max((rewrite.sequence for rewrite in contents.rewrites.get(name, ())), default=0),
+            outcomes=contents.outcomes.get(name, NOTHING_ASKED),
         )
     return found
 
@@ -398,4 +416,5 @@ def _entry(contents: _Contents, run: RunStarted) -> HistoryEntry:
         started_at=run.started_at,
         finished_at=end.finished_at if end else None,
         batches=tuple(sorted(batches, key=lambda batch: batch.finished_at)),
+        audits=tuple(audits for audits in contents.audits if audits.run_id == run.run_id),
     )
