@@ -25,6 +25,7 @@ from lamina.app.ports import (
     PythonQuery,
     QueryResult,
     SeedRows,
+    ShownRows,
     ShowView,
     SqlQuery,
     WriteRequest,
@@ -289,7 +290,12 @@ class FakeEngine:
         self._call("audit", request.node)
         self.audited.extend(query.sql for query in request.queries)
         rows: list[Row] = []
-        if request.staged is not None:
+        if isinstance(request.staged, ShownRows):
+            shown = [row for name in names_in(request.staged.relation) for row in self.catalog.rows_of_relation(name)]
+            rows = [row for row in shown if _is_inside(row, request.staged.interval)]
+        elif request.staged is None:
+            rows = [row for name in names_in(request.queries[0].sql) for row in self.catalog.rows_of_relation(name)]
+        else:
             below = f"{request.folder}/"
             with self.catalog.lock:
                 folders = [name for name in self.catalog.folders if f"{name}/".startswith(below)]

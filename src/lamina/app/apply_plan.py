@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.analysis import analyse_new_versions
+from lamina.app.audit_batch import rows_words
 from lamina.app.batch_request import WriteTarget
 from lamina.app.events import Analysing, WorkPlanned
 from lamina.app.executor import Executor
@@ -209,7 +210,7 @@ def write_ports(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> WritePort
 
 
 def _analyse(ports: Ports, plan: Plan) -> Mapping[NodeName, LaminaError]:
-    working = [step for step in plan.steps if step.has_work]
+    working = [step for step in plan.steps if step.computes]
     if not working or plan.command == "run":
         return {}
     ports.emit(Analysing(models=len(working)))
@@ -387,7 +388,7 @@ def _notices(name: NodeName, result: NodeResult) -> Iterator[Notice]:
         yield _null_times(name, result.null_times)
     for audit in result.audits:
         if audit.status == "failed" and not audit.is_blocking:
-            rows = f"{audit.failing_rows} {'row' if audit.failing_rows == 1 else 'rows'}"
+            rows = rows_words(audit.failing_rows)
             yield Notice(
                 code="LAM-WARN-010",
                 message=f"audit `{audit.call}` of `{name}` found {rows}; it does not block, so the rows are published",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from lamina.app.audit_batch import merged
+from lamina.app.audit_shown import AskPorts, Asked, ask_all
 from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
 from lamina.app.follow_rewrites import reached_now
 from lamina.app.report import NodeResult
 from lamina.app.shelter import sheltered
 from lamina.app.write_version import PAUSE_GROWTH, TRIES, VersionWriter
-from lamina.errors import BatchFailed, Cancelled, LaminaError
+from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError
 from lamina.graph.kinds import View, has_intervals
 from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of
 from lamina.planning.rewrites import NOTHING_REACHED, follows
@@ -22,12 +24,12 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lamina.app.audit_batch import AuditResult
     from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
+    from lamina.app.records import AuditResult
     from lamina.app.write_version import BatchOutcome, WritePorts
     from lamina.graph.names import NodeName
-    from lamina.planning.steps import Plan, Step
+    from lamina.planning.steps import Plan, Question, Step
 
 _STOPPED = "the command was stopped before it was finished"
 
@@ -199,8 +201,11 @@ class Executor:
         if follows(model):
             reached = reached_now(self._ports.store, self._plan, self._physical, step.node)
         following = reached.intervals.intersect(step.may_follow)
+        self._ask(progress, following)
+        if progress.is_stopped:
+            return None
         if step.certain.is_empty and following.is_empty:
-            progress.is_same = True
+            self._leave(progress)
             return None
         progress.writer = VersionWriter(self._ports, self._target_of(step))
         if reached.followed:
@@ -211,6 +216,45 @@ class Executor:
         self._begin(progress, batches_of(model, wanted))
         return None
 
+    def _ask(self, progress: _Progress, following: Intervals = EMPTY) -> None:
+        """Ask what the plan found unasked about rows that are there, but for those that are computed again."""
+        step = progress.step
+        questions = [piece for question in step.questions for piece in _without(question, following)]
+        if not questions:
+            return
+        if self._is_stopping.is_set():
+            progress.skipped = _STOPPED
+            return
+        ports, target = self._ports, self._target_of(step)
+        asked = Asked(
+            graph=target.graph,
+            model=target.model,
+            physical=target.physical,
+            physical_of=target.physical_of,
+            execution=target.execution,
+            run_id=target.run_id,
+            skips_audits=target.skips_audits,
+        )
+        access = AskPorts(
+            store=ports.store,
+            engine=ports.engine,
+            clock=ports.clock,
+            reach=ports.reach,
+            load_macros=ports.load_macros,
+        )
+        try:
+            progress.audits = ask_all(access, asked, questions)
+        except AuditFailed as error:
+            progress.audits = error.results
+            raise
+
+    def _leave(self, progress: _Progress) -> None:
+        """End a node of which nothing is computed: audits may have been asked."""
+        if progress.audits:
+            self._begin(progress, ())
+        elif not progress.is_stopped:
+            progress.is_same = True
+
     @staticmethod
     def _begin(progress: _Progress, batches: Sequence[Batch]) -> None:
         progress.waiting = iter(batches)
@@ -219,12 +263,17 @@ class Executor:
 
     def _open_whole(self, progress: _Progress) -> None:
         step = progress.step
+        if not step.computes:
+            self._ask(progress)
+            self._leave(progress)
+            return
         is_view = isinstance(self._plan.models[step.node].kind, View)
         progress.writer = VersionWriter(self._ports, self._target_of(step))
         may_be_same = step.reason in {"upstream_changed", "upstream_rewritten"} or not step.batches
         may_be_same &= step.certain.is_empty
         if may_be_same and not is_view and progress.writer.is_up_to_date():
-            progress.is_same = True
+            self._ask(progress)
+            self._leave(progress)
             return
         progress.follows = not step.batches
         # One at a time, which is the limit unless said otherwise: a run that folds builds on the one before it.
@@ -303,7 +352,7 @@ class Executor:
         if name in self._results:
             return
         if progress.writer is not None:
-            progress.audits = progress.writer.audits
+            progress.audits = merged(progress.audits, progress.writer.audits)
             try:
                 progress.writer.release()
             except LaminaError as error:
@@ -327,3 +376,12 @@ class Executor:
             explanation=f"skipped: {why}" if why else None,
             is_same=progress.is_same,
         )
+
+
+def _without(question: Question, time: Intervals) -> Iterator[Question]:
+    """The question about rows that do not belong to some time."""
+    if question.interval is None or time.is_empty:
+        yield question
+        return
+    for interval in Intervals.of([question.interval]).minus(time):
+        yield replace(question, interval=interval)

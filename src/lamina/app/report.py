@@ -12,8 +12,8 @@ from lamina.timeline.interval import EMPTY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lamina.app.audit_batch import AuditResult
     from lamina.app.ports import ProjectSettings
+    from lamina.app.records import AuditResult
     from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
     from lamina.graph.names import NodeName

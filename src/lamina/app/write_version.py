@@ -29,6 +29,7 @@ from lamina.app.records import (
     AttemptIs,
     AttemptOpened,
     AttemptUnchanged,
+    AuditsRecorded,
     BatchRecorded,
     CoverageRemoved,
     Head,
@@ -37,6 +38,7 @@ from lamina.app.records import (
     LoadRequest,
     MarkIs,
     NothingPending,
+    OutcomesTaken,
     SetView,
     SwitchGeneration,
     TableShape,
@@ -66,9 +68,8 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lamina.app.audit_batch import AuditResult
     from lamina.app.batch_request import WriteTarget
-    from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
+    from lamina.app.records import AuditResult, Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
@@ -115,6 +116,7 @@ class VersionWriter:
         self._is_lost = self._is_unanswered = False
         self.audits: tuple[AuditResult, ...] = ()
         """How the audits of all batches so far came out."""
+        self._audits_of: dict[int, tuple[AuditResult, ...]] = {}
         ports.reach("write.taken")
         if self._grant.unfinished or self._grant.lost:
             try:
@@ -185,21 +187,43 @@ class VersionWriter:
                 written = ports.engine.write(request)
                 ports.reach("write.written")
                 if not batch.is_empty:
-                    self._note_audits(audit_rows(ports.engine, target, attempt, batch.time, relations, written))
+                    self._note_audits(
+                        attempt, audit_rows(ports.engine, target, attempt, batch.time, relations, written)
+                    )
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun)
         except LaminaError as error:
             self._note(error)
             if isinstance(error, AuditFailed):
-                self._note_audits(error.results)
+                self._note_audits(attempt, error.results)
             if not self._is_lost:
                 self._abort(attempt, error, begun)
             raise
         return outcome
 
-    def _note_audits(self, results: tuple[AuditResult, ...]) -> None:
+    def _note_audits(self, attempt: Attempt, results: tuple[AuditResult, ...]) -> None:
         with self._intent_lock:
+            self._audits_of[attempt.number] = results
             self.audits = merged(self.audits, results)
+
+    def _audits_recorded(self, attempt: Attempt, *, is_shown: bool = True) -> tuple[Fact, ...]:
+        """How the audits of an attempt came out: committed with what becomes of its rows, so never out of step."""
+        results = self._audits_of.get(attempt.number)
+        if not results:
+            return ()
+        target = self._target
+        return (
+            AuditsRecorded(
+                run_id=target.run_id,
+                node=target.model.name,
+                physical=target.physical,
+                number=attempt.number,
+                interval=attempt.interval,
+                results=results,
+                recorded_at=self._ports.clock.now(),
+                is_shown=is_shown,
+            ),
+        )
 
     def seed(self, seeding: Seeding) -> None:
         """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
@@ -252,7 +276,8 @@ class VersionWriter:
                 folders_set=manifest,
             )
             ports.reach("seed.decided")
-            self._decide_and_carry_out(attempt, decided, 0, 3, begun)
+            taken = OutcomesTaken(physical=target.physical, outcomes=seeding.facts.outcomes)
+            self._decide_and_carry_out(attempt, decided, 0, 3, begun, also=(taken,))
         except LaminaError as error:
             self._note(error)
             if not self._is_lost:
@@ -451,6 +476,7 @@ class VersionWriter:
         ports.store.commit(
             [
                 AttemptUnchanged(number=attempt.number, physical=target.physical),
+                *self._audits_recorded(attempt),
                 self._batch_fact(attempt, "succeeded", written.rows, written.statements, begun),
             ],
             [self._token, AttemptIs(number=attempt.number, status="open")],
@@ -505,7 +531,7 @@ class VersionWriter:
         if outcome.error is not None:
             raise outcome.error
         shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
-        self._note_audits(audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
+        self._note_audits(attempt, audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
         with self._publish_lock:
             publish = SetView(
                 physical=target.physical,
@@ -540,11 +566,12 @@ class VersionWriter:
         begun: float,
         *,
         has_new_columns: bool = False,
+        also: tuple[Fact, ...] = (),
     ) -> None:
         ports, target = self._ports, self._target
         ports.reach("write.decide")
         ports.store.commit(
-            [decided],
+            [decided, *self._audits_recorded(attempt), *also],
             [
                 self._token,
                 AttemptIs(number=attempt.number, status="open"),
@@ -593,7 +620,11 @@ class VersionWriter:
         failed = replace_error(self._batch_fact(attempt, "failed", None, 0, begun), error)
         try:
             ports.store.commit(
-                [AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message), failed],
+                [
+                    AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message),
+                    *self._audits_recorded(attempt, is_shown=False),
+                    failed,
+                ],
                 [self._token, AttemptIs(number=attempt.number, status="open")],
             )
         except LeaseLost as lost:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import AuditFinding
+from lamina.app.ports import AuditFinding, ShownRows
 from lamina.errors import Cancelled, LaminaError
 from lamina.spark.output import find_time_column, in_interval
 from lamina.spark.written_files import read_back
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 def ask_audits(session: SparkSession, request: AuditRequest, root: str, failures: Failures) -> tuple[AuditFinding, ...]:
     """What every audit found; `failures` turns what Spark raises into an error that says what was being done."""
-    if request.staged is not None:
+    if isinstance(request.staged, ShownRows):
+        _shown(session, request.staged).createOrReplaceTempView(request.view)
+    elif request.staged is not None:
         _staged(session, request.staged, f"{root}/{request.folder}").createOrReplaceTempView(request.view)
     counts = _counts(session, request, failures)
     return tuple(
@@ -46,6 +48,11 @@ def _staged(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
         time = find_time_column(shape.columns, staged.time_column)
         rows = rows.filter(in_interval(time, staged.time_column, staged.interval))
     return rows.select(*[sf.col(quote(column.name)) for column in shape.columns])
+
+
+def _shown(session: SparkSession, shown: ShownRows) -> DataFrame:
+    time = find_time_column(shown.columns, shown.time_column)
+    return session.sql(f"SELECT * FROM {shown.relation}").filter(in_interval(time, shown.time_column, shown.interval))
 
 
 def _counts(session: SparkSession, request: AuditRequest, failures: Failures) -> list[int]:

@@ -235,7 +235,6 @@ class Statements:
             .order_by(_batches.c.run_id, _batches.c.finished_at, _batches.c.position)
         )
 
-
     @cached_property
     def audits(self) -> Select[Any]:
         """How audits came out in the listed runs, in the order they were recorded."""
