@@ -155,3 +155,25 @@ def test_a_broken_file_is_not_the_fault_of_those_who_use_it(project):
     found = folder.problem()
     assert isinstance(found, SyntaxProblem)
     assert found.location.file == "audits/more/a.sql"
+
+
+def test_an_audit_that_needs_a_time_its_model_has_not_is_an_error_with_its_place(project):
+    keyed = (
+        "MODEL (\n  name b,\n  kind INCREMENTAL_BY_UNIQUE_KEY (unique_key id),\n  audits (recent)\n);\nSELECT {0} AS id"
+    )
+    recent = "AUDIT (name recent);\nSELECT * FROM @this_model WHERE id < @start_epoch;\n"
+    folder = project(
+        {
+            "models/a.sql": MODEL.format("a", "\n  accepted_range(column := id, max_v := @end_epoch)"),
+            "models/b.sql": keyed.format("1"),
+            "audits/a.sql": recent,
+        }
+    )
+    assert [(type(each), each.location.file, each.location.line, each.node) for each in folder.problems()] == [
+        (BadAudit, "models/a.sql", 2, "shop.a"),
+        (BadAudit, "models/b.sql", 4, "shop.b"),
+    ]
+    folder.write(
+        {"models/a.sql": MODEL.format("a", "not_null(columns := id)"), "models/b.sql": keyed.format("@end_epoch")}
+    )
+    assert len(folder.graph().models) == 2
