@@ -36,10 +36,15 @@ def rows_words(number: int) -> str:
 
 def models_read_by_audits(graph: Graph, model: Model) -> tuple[NodeName, ...]:
     """The models whose tables audits read beside the rows they are about."""
+    return tuple(name for name in models_read_by_calls(graph, model.audits) if name != model.name)
+
+
+def models_read_by_calls(graph: Graph, calls: Iterable[AuditCall]) -> tuple[NodeName, ...]:
+    """The models whose tables the queries of audits name."""
     found: set[NodeName] = set()
-    for call in model.audits:
+    for call in calls:
         for name in call.code.references.values() if call.code is not None else ():
-            if name == model.name or name not in graph.models:
+            if name not in graph.models:
                 continue
             is_shown = isinstance(graph.models[name].kind, View | Embedded)
             found.update(stored_parents(graph, name) if is_shown else (name,))

@@ -7,8 +7,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from lamina.app.audit_apart import AuditRow, ask_source, refused_source
 from lamina.app.audit_batch import merged
-from lamina.app.audit_shown import AskPorts, Asked, ask_all
+from lamina.app.audit_shown import Asked, AskPorts, ask_all
 from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
 from lamina.app.follow_rewrites import reached_now
 from lamina.app.report import NodeResult
@@ -92,6 +93,8 @@ class Executor:
         self._progress = {step.node: _Progress(step) for step in plan.steps if step.has_work}
         self._physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
         self._is_stopping = threading.Event()
+        self._sources: dict[NodeName, tuple[AuditResult, ...]] = {}
+        self._sources_lock = threading.Lock()
 
     def run(self) -> dict[NodeName, NodeResult]:
         """Run everything that can run; results of nodes with work only.
@@ -190,6 +193,8 @@ class Executor:
         """Find out what there is to compute, in a worker thread: nodes above may have come out with other rows."""
         step = progress.step
         model = self._plan.models[step.node]
+        if step.computes and not step.makes_table and model.source_audits:
+            self._ask_sources(progress)
         if step.makes_table:
             progress.writer = VersionWriter(self._ports, self._target_of(step))
             self._begin(progress, (Batch(index=0, interval=None, is_empty=True),))
@@ -225,8 +230,15 @@ class Executor:
         if self._is_stopping.is_set():
             progress.skipped = _STOPPED
             return
-        ports, target = self._ports, self._target_of(step)
-        asked = Asked(
+        try:
+            progress.audits = ask_all(ask_ports(self._ports), self._asked(step), questions)
+        except AuditFailed as error:
+            progress.audits = error.results
+            raise
+
+    def _asked(self, step: Step) -> Asked:
+        target = self._target_of(step)
+        return Asked(
             graph=target.graph,
             model=target.model,
             physical=target.physical,
@@ -235,18 +247,25 @@ class Executor:
             run_id=target.run_id,
             skips_audits=target.skips_audits,
         )
-        access = AskPorts(
-            store=ports.store,
-            engine=ports.engine,
-            clock=ports.clock,
-            reach=ports.reach,
-            load_macros=ports.load_macros,
+
+    def _ask_sources(self, progress: _Progress) -> None:
+        """Have external tables audited before the first model reads them, once in a command."""
+        asked = self._asked(progress.step)
+        for source, calls in asked.model.source_audits.items():
+            with self._sources_lock:
+                if source not in self._sources:
+                    self._sources[source] = ask_source(ask_ports(self._ports), asked, source, calls)
+            error = refused_source(source, self._sources[source], asked)
+            if error is not None:
+                raise error
+
+    def source_audits(self) -> tuple[AuditRow, ...]:
+        """How the audits of external tables came out."""
+        return tuple(
+            AuditRow(node=name, type="source", result=result)
+            for name, results in self._sources.items()
+            for result in results
         )
-        try:
-            progress.audits = ask_all(access, asked, questions)
-        except AuditFailed as error:
-            progress.audits = error.results
-            raise
 
     def _leave(self, progress: _Progress) -> None:
         """End a node of which nothing is computed: audits may have been asked."""
@@ -376,6 +395,13 @@ class Executor:
             explanation=f"skipped: {why}" if why else None,
             is_same=progress.is_same,
         )
+
+
+def ask_ports(ports: WritePorts) -> AskPorts:
+    """What asking needs of what writing has."""
+    return AskPorts(
+        store=ports.store, engine=ports.engine, clock=ports.clock, reach=ports.reach, load_macros=ports.load_macros
+    )
 
 
 def _without(question: Question, time: Intervals) -> Iterator[Question]:

@@ -12,6 +12,7 @@ from lamina.timeline.interval import EMPTY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lamina.app.audit_apart import AuditRow
     from lamina.app.ports import ProjectSettings
     from lamina.app.records import AuditResult
     from lamina.errors import LaminaError
@@ -57,6 +58,8 @@ class Report:
     environment_status: str
     run_id: str | None = None
     results: Mapping[NodeName, NodeResult] = field(default_factory=lambda: MappingProxyType({}))
+    audits: tuple[AuditRow, ...] = ()
+    """Audits of sources and standalone ones; those of models are in their results."""
     notices: tuple[Notice, ...] = ()
     views: int = 0
     seconds: float = 0.0
@@ -89,6 +92,7 @@ class Report:
                 for notice in (*plan.warnings, *self.notices)
             ],
             "nodes": nodes,
+            "audits": [row.to_dict() for row in self.audits],
             "summary": dict(sorted(summary.items())),
             "next_release": self.next_release.isoformat() if self.next_release else None,
         }

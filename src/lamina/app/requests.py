@@ -36,3 +36,16 @@ class PromoteRequest:
     include_stale_upstreams: bool = False
     allow_partial: bool = False
     allow_gaps: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditsRequest:
+    """Which audits of an environment to ask; the bounds are for models whose rows belong to times."""
+
+    now: Instant
+    environment: str | None = None
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    concurrency: int | None = None

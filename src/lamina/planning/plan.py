@@ -9,7 +9,7 @@ from lamina.errors import EnvironmentDetached, NotYetSupported, raise_all
 from lamina.graph.dag import Notice
 from lamina.graph.kinds import Embedded, folds, has_intervals, may_be_restated, stores_rows
 from lamina.graph.model import PythonBody, SqlBody
-from lamina.planning.audit_work import questions_of
+from lamina.planning.audit_work import due_alone, questions_of
 from lamina.planning.batches import batches_of, runs_of
 from lamina.planning.draft import Draft, Work
 from lamina.planning.explain import explain
@@ -71,6 +71,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
             for step in steps
             if step.physical is not None and (step.has_work or not step.redone.is_empty)
         },
+        standalone=due_alone(draft),
         warnings=(
             *inputs.graph.warnings,
             *limitations(inputs.graph),

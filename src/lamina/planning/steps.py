@@ -180,12 +180,14 @@ class Plan:
     marks: Mapping[PhysicalName, int] = field(default_factory=lambda: MappingProxyType({}))
     failures: Mapping[NodeName, LaminaError] = field(default_factory=lambda: MappingProxyType({}))
     """Models whose signals gave no answer; what they were asked about waits."""
+    standalone: tuple[str, ...] = ()
+    """Standalone audits to ask about what is there already; those that read what is computed are asked as well."""
     warnings: tuple[Notice, ...] = ()
 
     @property
     def has_work(self) -> bool:
-        """Whether applying would change anything: tables, pointers or recorded definitions."""
-        return any(
+        """Whether applying would change anything: tables, pointers, recorded definitions or outcomes of audits."""
+        return bool(self.standalone) or any(
             step.makes_table or step.questions or step.action not in {"skip", "wait", "blocked"} for step in self.steps
         )
 

@@ -1,8 +1,9 @@
 """The tables of a state store.
 
 Facts are append-only: rows of `definitions`, `versions`, `attempts`, `attempt_events`, `work`, `heads`, `rewrites`,
-`manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once. Where a fact replaces an earlier one, the
-key ends in a number that grows, so the latest is one step into an index however long the history is.
+`manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once. Where a fact replaces
+an earlier one, the key ends in a number that grows, so the latest is one step into an index however long the history
+is.
 
 `leases`, `unfinished`, `environments` and `numbers` hold what is true now and are changed in place: they answer the
 start check and the requirements of a commit without looking at history.

@@ -1,4 +1,4 @@
-"""What state remembers of audits: none is asked twice about the same rows, and an edited one is asked without building."""
+"""What state remembers of audits: none is asked twice about the same rows, and an edited one alone is asked."""
 
 from __future__ import annotations
 
