@@ -178,9 +178,7 @@ def test_an_audit_that_needs_a_time_its_model_has_not_is_an_error_with_its_place
 
 
 # --- standalone audits and audits of sources --------------------------------------------------------------------------
-STANDALONE = (
-    "AUDIT (name balanced, standalone true, owner ann, depends_on (c));\nSELECT * FROM a, shop.v;\n"
-)
+STANDALONE = "AUDIT (name balanced, standalone true, owner ann, depends_on (c));\nSELECT * FROM a, shop.v;\n"
 SOURCES = """
 sources:
   - name: raw.orders

@@ -296,7 +296,9 @@ def _execute(
     working = [step for step in plan.steps if step.has_work]
     if not working:
         return {}, ()
-    ports.emit(WorkPlanned(batches=sum(len(step.batches) for step in working)))
+    batches = sum(len(step.batches) for step in working)
+    if batches:
+        ports.emit(WorkPlanned(batches=batches))
     executor = Executor(
         plan,
         write_ports,
