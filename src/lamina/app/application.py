@@ -344,6 +344,7 @@ class Application:
                 engine=ports.engine,
                 clock=ports.clock,
                 reach=ports.reach,
+                emit=ports.emit,
                 load_macros=ports.load_macros,
             )
             at_once = request.concurrency or settings.concurrency

@@ -151,7 +151,7 @@ def _apply(
                     _definitions(plan, before.pointers),
                 )
             environment_status = after_status
-            audits += ask_due(ask_ports(recovery), plan, pointers, run_id, skips_audits=pace.skips_audits)
+            audits += ask_due(ask_ports(recovery, ports.emit), plan, pointers, run_id, skips_audits=pace.skips_audits)
             results |= unanswered(plan)
             has_failed = any(result.status == "failed" for result in results.values())
             status = "failed" if has_failed else "succeeded"

@@ -225,4 +225,6 @@ def _ask(
             folder=batch_folder(asked.physical, number, ports.store.store_id),
         )
     )
-    return tuple(result_of(finding) for finding in findings)
+    results = tuple(result_of(finding) for finding in findings)
+    ports.tell(about, results)
+    return results

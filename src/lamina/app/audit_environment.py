@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -125,12 +126,19 @@ def ask_environment(
 ) -> tuple[AuditRow, ...]:
     """Ask everything, models in their order; an interrupt cancels Spark's jobs and is raised again."""
     asker = _Asker(ports, found, request.now, run_id, pause)
-    return sheltered(lambda: asker.rows(at_once), ports.engine.cancel)
+    return sheltered(lambda: asker.rows(at_once), asker.stop)
 
 
 class _Asker:
     def __init__(self, ports: AskPorts, found: EnvironmentAudits, now: Instant, run_id: str, pause: float) -> None:
         self._ports, self._found, self._now, self._run_id, self._pause = ports, found, now, run_id, pause
+
+        self._is_stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Ask nothing more, and end what is asked now."""
+        self._is_stopping.set()
+        self._ports.engine.cancel()
 
     def rows(self, at_once: int) -> tuple[AuditRow, ...]:
         found = self._found
@@ -151,6 +159,8 @@ class _Asker:
     def _again(self, work: Callable[[], tuple[AuditRow, ...]]) -> tuple[AuditRow, ...]:
         """What was replaced by another command while it was looked at is looked at once more."""
         pause = self._pause
+        if self._is_stopping.is_set():
+            raise Cancelled("the command was stopped")
         for tries_left in reversed(range(TRIES)):
             try:
                 return work()

@@ -21,6 +21,7 @@ from lamina.app.audit_batch import (
 )
 from lamina.app.audit_queries import audit_queries, call_of
 from lamina.app.batch_request import with_declared
+from lamina.app.events import AuditsAsked
 from lamina.app.ports import AuditRequest, ShownRows
 from lamina.app.records import AuditsRecorded, HeadIs, LoadRequest, NothingPending
 from lamina.app.rendering import Relations, head_relation, table_text
@@ -32,7 +33,7 @@ from lamina.planning.readiness import stored_parents
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lamina.app.ports import Clock, Engine, Reach, StateStore
+    from lamina.app.ports import Clock, Emit, Engine, Reach, StateStore
     from lamina.app.records import AuditResult, Head
     from lamina.app.rendering import MacroLoader
     from lamina.graph.dag import Graph
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Question
-    from lamina.timeline.interval import Instant
+    from lamina.timeline.interval import Instant, Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,13 @@ class AskPorts:
     engine: Engine
     clock: Clock
     reach: Reach
+    emit: Emit
     load_macros: MacroLoader
+
+    def tell(self, about: str, results: tuple[AuditResult, ...], interval: Interval | None = None) -> None:
+        """Say how audits came out."""
+        failed = sum(result.status == "failed" for result in results)
+        self.emit(AuditsAsked(about=about, audits=len(results), failed=failed, interval=interval))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +104,7 @@ def ask(ports: AskPorts, asked: Asked, question: Question) -> tuple[AuditResult,
         else:
             shown = {name: heads[place] for name, place in physical.items() if place in heads}
             results = _results(ports, asked, question, shown, number)
+            ports.tell(model.name, results, question.interval)
         ports.reach("audit.asked")
         recorded = AuditsRecorded(
             run_id=asked.run_id,

@@ -231,7 +231,7 @@ class Executor:
             progress.skipped = _STOPPED
             return
         try:
-            progress.audits = ask_all(ask_ports(self._ports), self._asked(step), questions)
+            progress.audits = ask_all(ask_ports(self._ports, self._emit), self._asked(step), questions)
         except AuditFailed as error:
             progress.audits = error.results
             raise
@@ -254,7 +254,7 @@ class Executor:
         for source, calls in asked.model.source_audits.items():
             with self._sources_lock:
                 if source not in self._sources:
-                    self._sources[source] = ask_source(ask_ports(self._ports), asked, source, calls)
+                    self._sources[source] = ask_source(ask_ports(self._ports, self._emit), asked, source, calls)
             error = refused_source(source, self._sources[source], asked)
             if error is not None:
                 raise error
@@ -397,10 +397,15 @@ class Executor:
         )
 
 
-def ask_ports(ports: WritePorts) -> AskPorts:
+def ask_ports(ports: WritePorts, emit: Emit) -> AskPorts:
     """What asking needs of what writing has."""
     return AskPorts(
-        store=ports.store, engine=ports.engine, clock=ports.clock, reach=ports.reach, load_macros=ports.load_macros
+        store=ports.store,
+        engine=ports.engine,
+        clock=ports.clock,
+        reach=ports.reach,
+        emit=emit,
+        load_macros=ports.load_macros,
     )
 
 

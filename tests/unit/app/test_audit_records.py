@@ -377,3 +377,17 @@ def test_a_day_reached_by_a_rewrite_is_audited_when_it_is_computed_again():
         ("second", DAYS[1:]),
     ]
     assert shop.build("2024-01-04").status == "nothing_to_do"
+
+
+def test_what_a_stopped_command_did_not_ask_does_not_count_as_asked():
+    shop = Place(with_audits(orders(), call()), reading("shop.a", "raw.a"), sources={"raw.orders": january(31)})
+    shop.build("2024-01-04")
+    before = definition(shop)
+    shop.project.change(with_audits(orders(), call("second", "2")), reading("shop.a", "raw.a", text="y"))
+    process, seen = looking(shop, faults=[Fault("write", AuditFailed("no"), about="shop.a")])
+    report = process.build("2024-01-04", is_fail_fast=True, concurrency=1)
+    assert statuses(report) == {"shop.a": "failed", "shop.orders": "skipped"}
+    assert (seen, definition(shop)) == ([], before)
+    process, seen = looking(shop)
+    assert process.build("2024-01-04").status == "succeeded"
+    assert [audit for audit, _, _ in seen] == ["second"]
