@@ -1054,6 +1054,12 @@ def test_history_has_audits_in_the_order_they_were_recorded(store):
     store.commit([run_started(), run_started("run-2")])
     store.commit([audited(7, days(1), a="passed")])
     store.commit([audited(5, None, run_id="run-2", a="failed"), audited(8, days(2), a="passed", b="skipped")])
+    store.commit([audited(9, None, a="passed"), audited(9, None, physical=OTHER, a="passed")])
     second, first = store.history()
-    assert [recorded.number for recorded in first.audits] == [7, 8]
+    assert [(recorded.number, recorded.physical) for recorded in first.audits] == [
+        (7, PHYSICAL),
+        (8, PHYSICAL),
+        (9, PHYSICAL),
+        (9, OTHER),
+    ]
     assert [recorded.number for recorded in second.audits] == [5]

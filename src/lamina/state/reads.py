@@ -361,7 +361,7 @@ class Reader:
             batches[row.run_id].append(to_batch(row))
         audits: dict[str, list[AuditsRecorded]] = defaultdict(list)
         asked = self._rows(self._statements.audits, [run.run_id for run in runs])
-        for _, together in groupby(asked, key=lambda row: (row.run_id, row.number)):
+        for _, together in groupby(asked, key=lambda row: (row.run_id, row.number, row.physical)):
             recorded = to_audits(list(together))
             audits[recorded.run_id].append(recorded)
         return tuple(to_entry(run, batches[run.run_id], audits[run.run_id]) for run in runs)
