@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
 from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
 from lamina.errors import UsageError
 from lamina.planning.inputs import Flags
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lamina.app.events import Event
     from lamina.app.promote import PromoteReport
     from lamina.app.report import Report
+    from lamina.app.source_columns import SourceColumnsReport
     from lamina.environments.pointers import Revision
 
 
@@ -103,6 +104,13 @@ class Project:
         values = {**flags, **{name: _texts(flags.get(name, ())) for name in ("select", "exclude")}}
         now = parse_execution_time(execution_time)
         return self._application.audit(AuditsRequest(environment=env, now=now, **values))
+
+    def source_columns(
+        self, *names: str, all: bool = False, check: bool = False, execution_time: str | None = None
+    ) -> SourceColumnsReport:
+        """Write the columns of external tables into the project's files; tables that fail are in the report."""
+        now = parse_execution_time(execution_time)
+        return self._application.source_columns(SourceColumnsRequest(now=now, names=names, is_all=all, is_check=check))
 
     def environment(self, name: str | None = None) -> Environment:
         """An environment's pointers and checkpoints."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import LaminaError, SparkMissing
+from lamina.graph.formats import TABLE_FORMATS
 from lamina.timeline.interval import Instant
 from lamina.timeline.parse import parse_time
 
@@ -35,13 +36,17 @@ if TYPE_CHECKING:
         Engine,
         GenerationRequest,
         HideView,
+        Landing,
         QueryResult,
         Reach,
         ShowView,
+        StatementsRequest,
         WriteRequest,
         Written,
     )
     from lamina.app.records import Owner, Publish
+    from lamina.graph.formats import TableFormat
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.project.config import Config
 
@@ -200,9 +205,13 @@ class LazyEngine:
             self._made = SparkEngine(settings, self._emit, self._reach, session=self._session)
         return self._made
 
-    def prepare(self, owner_command: str) -> bool:
+    def prepare(self, owner_command: str, formats: frozenset[str]) -> bool:
         """See `Engine.prepare`."""
-        return self._engine().prepare(owner_command)
+        return self._engine().prepare(owner_command, formats)
+
+    def placed(self, generation: str, table_format: TableFormat) -> str:
+        """See `Engine.placed`."""
+        return generation if table_format.is_built_in else self._engine().placed(generation, table_format)
 
     def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
         """See `Engine.analyse`."""
@@ -216,13 +225,17 @@ class LazyEngine:
         """See `Engine.audit`."""
         return self._engine().audit(request)
 
-    def create_generation(self, request: GenerationRequest) -> None:
+    def create_generation(self, request: GenerationRequest) -> int | None:
         """See `Engine.create_generation`."""
-        self._engine().create_generation(request)
+        return self._engine().create_generation(request)
 
-    def publish(self, publish: Publish) -> None:
+    def publish(self, publish: Publish) -> int | None:
         """See `Engine.publish`."""
-        self._engine().publish(publish)
+        return self._engine().publish(publish)
+
+    def retract(self, publish: Publish) -> Landing | None:
+        """See `Engine.retract`."""
+        return self._engine().retract(publish)
 
     def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
         """See `Engine.published`."""
@@ -231,6 +244,14 @@ class LazyEngine:
     def show(self, views: Sequence[ShowView | HideView]) -> int:
         """See `Engine.show`."""
         return self._engine().show(views)
+
+    def execute(self, request: StatementsRequest) -> None:
+        """See `Engine.execute`."""
+        self._engine().execute(request)
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """See `Engine.describe`."""
+        return self._engine().describe(tables)
 
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """See `Engine.query`."""
@@ -313,22 +334,26 @@ def _diagnose_pyspark() -> tuple[Diagnosis, ...]:
         return (Diagnosis(name="pyspark", status="fault", detail="PySpark is not installed", fix=install),)
     from importlib.metadata import version
 
-    from lamina.spark.format_versions import is_supported, packages_for
+    from lamina.spark.format_versions import is_supported
 
     installed = version("pyspark")
     state = "ok" if is_supported(installed) else "warning"
     fix = None if state == "ok" else "install a PySpark from 4.0 up to, not including, 4.4"
-    packages = packages_for(installed)
-    formats = [Diagnosis(name="format parquet", status="ok", detail="built in")]
-    for name, package in (
-        ("delta", packages.delta if packages else None),
-        ("iceberg", packages.iceberg if packages else None),
-    ):
-        detail = f"`{package}` fits this Spark; tables of this format are not written by this release"
-        if package is None:
-            detail = f"no {name} package is published for PySpark {installed}"
-        formats.append(Diagnosis(name=f"format {name}", status="warning", detail=detail))
+    formats = [_diagnose_format(one, installed) for one in TABLE_FORMATS.values()]
     return (Diagnosis(name="pyspark", status=state, detail=installed, fix=fix), *formats)
+
+
+def _diagnose_format(table_format: TableFormat, installed: str) -> Diagnosis:
+    from lamina.spark.format_settings import package_of
+
+    name = f"format {table_format.name}"
+    if table_format.is_built_in:
+        return Diagnosis(name=name, status="ok", detail="built in")
+    try:
+        package = package_of(table_format.name, installed)
+    except LaminaError as error:
+        return Diagnosis(name=name, status="warning", detail=error.message, fix=error.hint)
+    return Diagnosis(name=name, status="ok", detail=f"`{package}`, fetched when a model first needs it")
 
 
 def _diagnose_project(application: Application, root: Path) -> list[Diagnosis]:
@@ -364,9 +389,11 @@ def _diagnose_folder(root: Path) -> Diagnosis:
 def _diagnose_session(application: Application) -> list[Diagnosis]:
     begun = time.monotonic()
     try:
-        answer = application.query("SELECT version()", environment=None, now=SystemClock().now(), limit=1)
+        version, formats = application.start_spark(SystemClock().now())
     except LaminaError as error:
         return [_fault("spark session", error)]
     seconds = time.monotonic() - begun
-    version_text = str(answer.rows[0][0]).split()[0]
-    return [Diagnosis(name="spark session", status="ok", detail=f"Spark {version_text} answers after {seconds:.0f} s")]
+    added = f" with {' and '.join(TABLE_FORMATS[name].title for name in sorted(formats))}" if formats else ""
+    return [
+        Diagnosis(name="spark session", status="ok", detail=f"Spark {version}{added} answers after {seconds:.0f} s")
+    ]

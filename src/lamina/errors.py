@@ -472,6 +472,18 @@ class StatementUnanswered(EngineError):
     code = "LAM-SPARK-009"
 
 
+class PublishRefused(EngineError):
+    """A table refuses a change for good: something other than Lamina changed or restricts it."""
+
+    code = "LAM-SPARK-013"
+
+
+class FormatMissing(EngineError):
+    """Spark does not have what a table format needs."""
+
+    code = "LAM-SPARK-014"
+
+
 class CatalogBusy(EngineError):
     """Another process holds the embedded catalog."""
 
@@ -489,3 +501,9 @@ class NameTaken(EngineError):
     """Something that Lamina did not make stands where one of its tables or views belongs."""
 
     code = "LAM-SPARK-012"
+
+
+class StatementsFailed(EngineError):
+    """A statement that follows an environment's view failed; the views show the new versions already."""
+
+    code = "LAM-SPARK-015"

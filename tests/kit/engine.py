@@ -17,37 +17,57 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lamina.app.ports import (
     AnalysisOutcome,
     AnalysisRequest,
+    Aside,
     AuditFinding,
     AuditRequest,
     Fold,
     GenerationRequest,
     HideView,
+    NewTable,
+    OnBranch,
     PythonQuery,
     QueryResult,
     SeedRows,
+    Shown,
     ShownRows,
     ShowView,
     SqlQuery,
+    StatementsRequest,
     WriteRequest,
     Written,
 )
-from lamina.app.records import AddPartitions, PartitionColumn, SetView, SwitchGeneration, TableShape
+from lamina.app.records import (
+    AddPartitions,
+    CommitRows,
+    FastForward,
+    InPlace,
+    PartitionColumn,
+    RowAction,
+    SetView,
+    SwitchGeneration,
+    TableShape,
+)
 from lamina.errors import Cancelled, EngineError
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged
 from lamina.graph.model import Column
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
+from tests.kit.lakes import LakeTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from lamina.app.ports import Landing, Place, StagedRows
     from lamina.app.records import PartitionKey, Publish
     from lamina.errors import LaminaError
+    from lamina.graph.formats import TableFormat
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
 
 Row = tuple[str, str]
 COLUMNS = (Column(name="ds", type="timestamp"), Column(name="x", type="string"))
 
 _NAME = re.compile(r"`([^`]+)`\.`([^`]+)`")
+_READ = re.compile(r"`([^`]+)`\.`([^`]+)`(?: VERSION AS OF (\d+))?")
 _GENERATION = re.compile(r"__v_[0-9a-f]{16}(?:_\d+)?__g_\d+$")
 
 
@@ -55,6 +75,12 @@ class Compute(Protocol):
     """What a model gives: the rows of a query for an interval."""
 
     def __call__(self, node: str, interval: Interval | None, sql: str) -> Iterable[Row]: ...
+
+
+def reads_in(sql: str) -> list[tuple[str, int | None]]:
+    """The relations that a text reads, with the snapshot where it names one."""
+    found = [(f"{schema}.{table}", moment) for schema, table, moment in _READ.findall(sql)]
+    return list(dict.fromkeys((name, int(moment) if moment else None) for name, moment in found))
 
 
 def names_in(sql: str) -> list[str]:
@@ -97,9 +123,12 @@ class FakeCatalog:
         self.folders: dict[str, tuple[Row, ...]] = {}
         self._spans: dict[str, tuple[Instant, Instant] | None] = {}
         self.tables: dict[str, dict[PartitionKey, str]] = {}
+        self.lakes: dict[str, LakeTable] = {}
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
+        self.executed: list[str] = []
+        """What users' own statements did, in order."""
         self.in_flight: list[Callable[[], object]] = []
         self.lock = threading.RLock()
 
@@ -108,6 +137,7 @@ class FakeCatalog:
         other = FakeCatalog(self.sources)
         other.folders = dict(self.folders)
         other.tables = {name: dict(partitions) for name, partitions in self.tables.items()}
+        other.lakes = {name: lake.twin() for name, lake in self.lakes.items()}
         other.versions, other.environments = dict(self.versions), dict(self.environments)
         return other
 
@@ -134,9 +164,11 @@ class FakeCatalog:
                 return self.rows_of_table(view.generation)
             return tuple(sorted(row for name in names_in(view.sql) for row in self.rows_of_relation(name)))
 
-    def rows_of_table(self, generation: str) -> tuple[Row, ...]:
+    def rows_of_table(self, generation: str, snapshot: int | None = None) -> tuple[Row, ...]:
         """The rows of a generation: what Lamina itself reads."""
         with self.lock:
+            if generation in self.lakes:
+                return tuple(sorted(self.lakes[generation].rows(snapshot)))
             assert generation in self.tables, f"there is no table `{generation}`"
             found: list[Row] = []
             for key, folder in self.tables[generation].items():
@@ -144,10 +176,10 @@ class FakeCatalog:
                 found.extend(self.folders[folder])
             return tuple(sorted(found))
 
-    def rows_of_relation(self, name: str) -> tuple[Row, ...]:
+    def rows_of_relation(self, name: str, snapshot: int | None = None) -> tuple[Row, ...]:
         """The rows of anything a query can name."""
         if is_generation(name):
-            return self.rows_of_table(name)
+            return self.rows_of_table(name, snapshot)
         if name in self.versions:
             return self.rows_of_version(name)
         return tuple(sorted(self.sources.get(name, {}).items()))
@@ -168,13 +200,15 @@ class FakeCatalog:
                 except EngineError:
                     continue
 
-    def carry_out(self, publish: Publish) -> None:
+    def carry_out(self, publish: Publish) -> int | None:
         with self.lock:
             match publish:
                 case AddPartitions():
                     self._add(publish)
+                case InPlace():
+                    return self._change(publish)
                 case SwitchGeneration():
-                    if publish.generation not in self.tables:
+                    if publish.generation not in self.tables and publish.generation not in self.lakes:
                         raise EngineError(f"table `{publish.generation}` does not exist")
                     self.versions[publish.physical] = VersionView(publish.generation)
                 case SetView():
@@ -182,6 +216,14 @@ class FakeCatalog:
                         if name not in self.versions and name not in self.sources:
                             raise EngineError(f"table or view `{name}` does not exist")
                     self.versions[publish.physical] = VersionView(publish.generation, publish.sql)
+            return None
+
+    def _change(self, publish: InPlace) -> int:
+        lake = self.lakes[publish.generation]
+        if isinstance(publish, FastForward):
+            return lake.move_forward(publish)
+        assert isinstance(publish, CommitRows), f"{publish} is carried out by its own batch"
+        return lake.commit(publish, self.folders[publish.folder], publish.action)
 
     def _add(self, publish: AddPartitions) -> None:
         if publish.generation not in self.tables:
@@ -214,7 +256,7 @@ def from_inputs(catalog: FakeCatalog) -> Compute:
     def compute(node: str, interval: Interval | None, sql: str) -> Iterable[Row]:
         label = re.search(r"SELECT ds, (.+?) FROM", sql)
         mark = f"{node.rpartition('.')[2]}:{label.group(1) if label else '?'}"
-        read = [row for name in names_in(sql) for row in catalog.rows_of_relation(name)]
+        read = [row for name, moment in reads_in(sql) for row in catalog.rows_of_relation(name, moment)]
         if interval is None:
             return [("all", f"{mark}<{' '.join(f'{unit}={value}' for unit, value in sorted(read))}>")]
         return [(unit, f"{mark}<{value}>") for unit, value in read]
@@ -243,9 +285,12 @@ class FakeEngine:
     audited: list[str] = field(default_factory=list)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def prepare(self, owner_command: str) -> bool:
+    def prepare(self, owner_command: str, formats: frozenset[str] = frozenset()) -> bool:
         self._call("prepare", owner_command)
         return self.is_alone
+
+    def placed(self, generation: str, table_format: TableFormat) -> str:
+        return generation
 
     def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
         self._call("analyse", ", ".join(request.node for request in requests))
@@ -263,6 +308,8 @@ class FakeEngine:
         if self.cancelled.is_set():
             raise Cancelled("the write was cancelled")
         self.writes.append((request.node, request.interval))
+        if request.table.table_format.keeps_history:
+            return self._write_lake(request, rows)
         if request.fold is not None:
             return self._write_fold(request, request.fold, rows)
         before = self._base(request)
@@ -286,26 +333,92 @@ class FakeEngine:
             contents=_contents(request, rows),
         )
 
+    # --- tables that keep a history ---
+    def _write_lake(self, request: WriteRequest, rows: list[Row]) -> Written:
+        fold, base = request.fold, request.base
+        if base is None or (fold is None and request.interval is None) or (fold is not None and fold.begins_anew):
+            self.reach("write.half_folder")
+            with self.catalog.lock:
+                assert request.table.generation not in self.catalog.lakes, f"{request.table.generation} is made twice"
+                self.catalog.lakes[request.table.generation] = LakeTable.of(tuple(rows))
+            return Written(
+                rows=len(rows),
+                shape=_shape(request),
+                place=NewTable(snapshot=0),
+                contents=_contents(request, rows) if fold is None else {},
+            )
+        lake, action = self.catalog.lakes[base.head.generation], _action(request)
+        assert base.head.snapshot is not None, "nobody knows which snapshot the head is"
+        old = [row for row in lake.rows(base.head.snapshot) if _is_inside(row, request.interval)]
+        _check_remembered(request, old)
+        place = self._place(request, rows, action, lake, base.head.snapshot)
+        return Written(
+            rows=len(rows),
+            shape=_shape(request),
+            changed=_changed(request, rows, old) if request.interval else EMPTY,
+            contents=_contents(request, rows) if request.interval else {},
+            place=place,
+        )
+
+    def _place(self, request: WriteRequest, rows: list[Row], action: RowAction, lake: LakeTable, begin: int) -> Place:
+        new = tuple(rows)
+        if request.table.table_format.has_branches:
+            self.reach("write.half_folder")
+            branch = f"b{request.attempt}"
+            with self.catalog.lock:
+                return OnBranch(branch=branch, snapshot=lake.branch(branch, begin, new, action))
+        if request.write_through is None or action.name == "merge" or not request.recorded.is_empty:
+            self._write_folders(request, {(): new})
+            return Aside(action=action)
+        publish = request.write_through(_shape(request))
+        self.reach("write.half_folder")
+        about = f"WriteThrough {publish.physical} {publish.generation}"
+        self._call("publish", about, partial(lake.commit, publish, new, action))
+        with self.catalog.lock:
+            snapshot = lake.commit(publish, new, action)
+        self._state("publish", about)
+        return Shown(publish=publish, snapshot=snapshot)
+
+    def retract(self, publish: Publish) -> Landing | None:
+        assert isinstance(publish, InPlace)
+        self._call("retract", publish.physical)
+        with self.catalog.lock:
+            return self.catalog.lakes[publish.generation].retract(publish)
+
     def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
         self._call("audit", request.node)
         self.audited.extend(query.sql for query in request.queries)
         rows: list[Row] = []
         if isinstance(request.staged, ShownRows):
-            shown = [row for name in names_in(request.staged.relation) for row in self.catalog.rows_of_relation(name)]
+            shown = self._read_by(request.staged.relation)
             rows = [row for row in shown if _is_inside(row, request.staged.interval)]
         elif request.staged is None:
-            rows = [row for name in names_in(request.queries[0].sql) for row in self.catalog.rows_of_relation(name)]
+            rows = self._read_by(request.queries[0].sql)
         else:
             below = f"{request.folder}/"
             with self.catalog.lock:
                 folders = [name for name in self.catalog.folders if f"{name}/".startswith(below)]
                 rows = [row for name in folders for row in self.catalog.folders[name]]
+                rows += self._in_place_rows(request.staged)
             rows = [row for row in rows if _is_inside(row, request.staged.interval)]
         found = [(query, self.failing(query.name, request.node, rows)) for query in request.queries]
         return tuple(
             AuditFinding(query=query, rows=count, kept_at=f"kept.{query.name}" if count else None)
             for query, count in found
         )
+
+    def _read_by(self, sql: str) -> list[Row]:
+        return [row for name, moment in reads_in(sql) for row in self.catalog.rows_of_relation(name, moment)]
+
+    def _in_place_rows(self, staged: StagedRows) -> tuple[Row, ...]:
+        """The rows that an audit sees of a table that keeps a history."""
+        match staged.place:
+            case NewTable():
+                return self.catalog.lakes[staged.generation].rows()
+            case OnBranch(snapshot=snapshot) | Shown(snapshot=snapshot) if staged.base is not None:
+                return self.catalog.lakes[staged.base.head.generation].rows(snapshot)
+            case _:
+                return ()
 
     def _write_folders(
         self, request: WriteRequest, partitions: Mapping[PartitionKey, Sequence[Row]]
@@ -380,21 +493,30 @@ class FakeEngine:
         assert shown == request.base.manifest[key], f"partition {key} of the base is not what the manifest says"
 
     # --- statements ---
-    def create_generation(self, request: GenerationRequest) -> None:
-        self._call("create_generation", request.generation)
+    def create_generation(self, request: GenerationRequest) -> int | None:
+        generation = request.table.generation
+        self._call("create_generation", generation)
+        if request.source is not None and request.table.table_format.keeps_history:
+            with self.catalog.lock:
+                source = self.catalog.lakes[request.source.generation]
+                self.catalog.lakes[generation] = LakeTable.of(source.rows(request.source.snapshot))
+            self._state("create_generation", generation)
+            return 0
         with self.catalog.lock:
             for folder in request.manifest.values():
                 if folder not in self.catalog.folders:
                     raise EngineError(f"folder `{folder}` does not exist")
-            there = self.catalog.tables.setdefault(request.generation, dict(request.manifest))
-            assert there == dict(request.manifest), f"`{request.generation}` is made twice, differently"
-        self._state("create_generation", request.generation)
+            there = self.catalog.tables.setdefault(generation, dict(request.manifest))
+            assert there == dict(request.manifest), f"`{generation}` is made twice, differently"
+        self._state("create_generation", generation)
+        return None
 
-    def publish(self, publish: Publish) -> None:
+    def publish(self, publish: Publish) -> int | None:
         about = f"{type(publish).__name__} {publish.physical} {publish.generation}"
         self._call("publish", about, lambda: self.catalog.carry_out(publish))
-        self.catalog.carry_out(publish)
+        snapshot = self.catalog.carry_out(publish)
         self._state("publish", about)
+        return snapshot
 
     def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
         self._call("published", ", ".join(names))
@@ -412,10 +534,27 @@ class FakeEngine:
                 self._state("show", about)
         return changed
 
+    def execute(self, request: StatementsRequest) -> None:
+        for statement in request.statements:
+            self._call("execute", statement.sql)
+            if self.cancelled.is_set():
+                raise Cancelled("the statement was cancelled")
+            self.catalog.executed.append(statement.sql)
+            self._state("execute", statement.sql)
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        self._call("describe", ", ".join(tables))
+        return tuple(
+            AnalysisOutcome(node=table, columns=COLUMNS)
+            if table in self.catalog.sources
+            else AnalysisOutcome(node=table, error=EngineError(f"there is no table `{table}`"))
+            for table in tables
+        )
+
     # --- looking ---
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         self._call("query", sql)
-        rows = sorted(row for name in names_in(sql) for row in self.catalog.rows_of_relation(name))
+        rows = sorted(row for name, moment in reads_in(sql) for row in self.catalog.rows_of_relation(name, moment))
         kept = rows if limit is None else rows[:limit]
         return QueryResult(columns=COLUMNS, rows=tuple(kept), is_truncated=len(kept) < len(rows))
 
@@ -483,6 +622,19 @@ def _check_remembered(request: WriteRequest, old: Iterable[Row]) -> None:
     for time, text in request.base.head.contents.items() if request.base and request.interval else ():
         if time is not None and request.interval.contains(time):
             assert text == _content(old, time), f"{request.node}: the rows of {time} are not what the head remembers"
+
+
+def _action(request: WriteRequest) -> RowAction:
+    if request.interval is not None:
+        return RowAction(name="replace_where", text="|".join(request.interval.to_pair()))
+    assert request.fold is not None
+    match request.fold.kind:
+        case IncrementalByUniqueKey():
+            return RowAction(name="merge")
+        case IncrementalUnmanaged(insert_overwrite=False):
+            return RowAction(name="append")
+        case _:
+            return RowAction(name="replace_partitions")
 
 
 _PREFIXES = {"month": 7, "day": 10}

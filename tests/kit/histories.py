@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from lamina.errors import Location
@@ -44,27 +44,27 @@ def _prepared(history: History) -> Place:
     return history.make()
 
 
-def store_with_everything(**kind: object) -> Place:
+def store_with_everything(table_format: str = "parquet", **kind: object) -> Place:
     """Every kind: an incremental model in batches, another below it, a view, a full model, and one apart."""
     return Place(
-        orders(kind={"batch_size": 2, **kind}),
-        reading("shop.daily", "shop.orders", kind=daily(), partitioned_by=("month",)),
+        orders(kind={"batch_size": 2, **kind}, table_format=table_format),
+        reading("shop.daily", "shop.orders", kind=daily(), partitioned_by=("month",), table_format=table_format),
         reading("shop.shown", "shop.orders", kind=View()),
-        reading("shop.totals", "shop.daily"),
+        reading("shop.totals", "shop.daily", table_format=table_format),
         reading("shop.other", "raw.other"),
         sources={"raw.orders": january(31), "raw.other": january(1)},
     )
 
 
-def built(now: str = "2024-01-05") -> Place:
-    place = store_with_everything()
+def built(now: str = "2024-01-05", table_format: str = "parquet") -> Place:
+    place = store_with_everything(table_format)
     place.build(now)
     return place
 
 
-def with_late_rows() -> Place:
+def with_late_rows(table_format: str = "parquet") -> Place:
     """Two days of the source have changed since, one has become empty."""
-    place = built()
+    place = built(table_format=table_format)
     place.catalog.sources["raw.orders"] |= {"2024-01-02": "late2", "2024-01-03": "late3"}
     del place.catalog.sources["raw.orders"]["2024-01-04"]
     return place
@@ -110,6 +110,15 @@ HISTORIES = (
     History("everything again, nothing new", built, lambda process: process.build("2024-01-05", force=True)),
     History("removed model", with_a_removed_model, lambda process: process.build("2024-01-05")),
     History("new environment", built, lambda process: process.build("2024-01-05", "dev")),
+    *(
+        History(f"{name}, {table_format}", partial(make, table_format=table_format), command)
+        for table_format in ("delta", "iceberg")
+        for name, make, command in (
+            ("first build", store_with_everything, lambda process: process.build("2024-01-05")),
+            ("next day", built, lambda process: process.run("2024-01-06")),
+            ("restatement", with_late_rows, restate),
+        )
+    ),
 )
 
 

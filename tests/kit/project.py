@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lamina.app.ports import ProjectSettings
+from lamina.app.ports import ProjectSettings, ProjectSources
+from lamina.graph.model import Source
 from tests.kit.models import graph
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lamina.errors import LaminaError
     from lamina.graph.dag import Graph
-    from lamina.graph.model import Model
+    from lamina.graph.model import Column, Model
+    from lamina.graph.names import NodeName
     from lamina.timeline.interval import Instant
 
 SETTINGS = ProjectSettings(
@@ -31,6 +35,7 @@ class FakeProject:
 
     models: tuple[Model, ...]
     seeds: dict[str, str] = field(default_factory=dict)
+    declared: dict[NodeName, Source] = field(default_factory=dict)
     project_settings: ProjectSettings = SETTINGS
     problem: LaminaError | None = None
     graphs_read: int = 0
@@ -46,6 +51,21 @@ class FakeProject:
 
     def seed_text(self, path: str) -> str:
         return self.seeds[path]
+
+    def sources(self, now: Instant) -> ProjectSources:
+        read = graph(*self.models).sources
+        return ProjectSources(
+            read=tuple(self.declared.get(name, source) for name, source in read.items()),
+            declared=tuple(self.declared.values()),
+        )
+
+    def write_columns(
+        self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
+    ) -> dict[NodeName, str | LaminaError]:
+        if not is_dry:
+            for name, found in columns.items():
+                self.declared[name] = Source(name=name, columns=found, is_declared=True)
+        return dict.fromkeys(columns, "sources/raw.yml")
 
     def change(self, *models: Model) -> None:
         """The files now define other models under these names, and these new ones."""

@@ -15,13 +15,17 @@ from lamina.app.records import (
     AttemptOpened,
     AuditResult,
     AuditsRecorded,
+    CommitRows,
+    FastForward,
     Head,
     Owner,
     PartitionColumn,
+    RowAction,
     SetView,
     SwitchGeneration,
     TableShape,
     VersionRecorded,
+    WriteThrough,
 )
 from lamina.environments.pointers import Pointer, Revision
 from lamina.errors import Location
@@ -318,8 +322,16 @@ bodies = st.one_of(
         macros=macros,
         has_star=st.booleans(),
     ),
-    st.builds(PythonBody, module=texts, function=texts, modules=_many(modules), variables=_mapping(values)),
-    st.builds(SeedBody, path=texts, content_hash=texts),
+    st.builds(
+        PythonBody,
+        module=texts,
+        function=texts,
+        modules=_many(modules),
+        variables=_mapping(values),
+        on_virtual_update=_many(sql_texts),
+        macros=macros,
+    ),
+    st.builds(SeedBody, path=texts, content_hash=texts, on_virtual_update=_many(sql_texts), macros=macros),
 )
 changes = st.sampled_from(["error", "warn", "allow", "ignore"])
 policies = st.builds(
@@ -481,10 +493,34 @@ shapes = st.builds(
 )
 partition_keys = _many(maybe_texts)
 partitions = st.dictionaries(partition_keys, texts, max_size=4).map(MappingProxyType)
+interval_sets = st.lists(intervals, max_size=3).map(Intervals.of)
+heads = st.builds(
+    Head,
+    physical=names,
+    sequence=numbers,
+    generation=names,
+    attempt=numbers,
+    shape=shapes,
+    view_sql=maybe_texts,
+    contents=st.dictionaries(st.none() | intervals, texts, max_size=3).map(MappingProxyType),
+    snapshot=maybe_numbers,
+)
 publishes = st.one_of(
     st.builds(AddPartitions, physical=names, generation=names, shape=shapes, partitions=partitions),
     st.builds(SwitchGeneration, physical=names, generation=names, shape=shapes, description=maybe_texts),
     st.builds(SetView, physical=names, generation=names, sql=texts, shape=shapes, description=maybe_texts),
+    st.builds(
+        CommitRows,
+        head=heads,
+        rewritten=interval_sets,
+        is_asked=st.booleans(),
+        folder=texts,
+        action=st.builds(RowAction, name=st.sampled_from(["append", "replace_where", "merge"]), text=texts),
+        transaction=numbers,
+        writer=texts,
+    ),
+    st.builds(WriteThrough, head=heads, rewritten=interval_sets, transaction=numbers, writer=texts),
+    st.builds(FastForward, head=heads, rewritten=interval_sets, branch=names),
 )
 attempts = st.builds(
     Attempt,

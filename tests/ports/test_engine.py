@@ -20,6 +20,8 @@ from lamina.app.ports import (
     ShowView,
     SqlQuery,
     StagedRows,
+    Statement,
+    StatementsRequest,
 )
 from lamina.app.records import AddPartitions, SetView, SwitchGeneration, TableShape
 from lamina.app.rendering import head_relation
@@ -38,7 +40,7 @@ from lamina.errors import (
 from lamina.graph.kinds import CsvSettings, TimeColumn
 from lamina.graph.model import Column
 from lamina.graph.names import NodeName
-from lamina.identity.naming import LogicalName, PhysicalName, generation_name
+from lamina.identity.naming import LogicalName, PhysicalName
 from lamina.spark.engine import SparkEngine
 from lamina.spark.tables import text_literal
 from lamina.timeline.grain import Grain
@@ -607,6 +609,132 @@ def test_a_setting_that_cannot_be_changed_is_refused(table: Table) -> None:
         table.write("SELECT 1 AS id")
 
 
+STATEMENTS = {
+    "setting": ("SET spark.sql.ansi.enabled = false", "SELECT int('x') AS x"),
+    "temporary view": ("CREATE TEMPORARY VIEW mine AS SELECT 1 AS x", "SELECT x FROM mine"),
+    "temporary function": ("CREATE TEMPORARY FUNCTION one() RETURNS int RETURN 1", "SELECT one() AS x"),
+    "variable": ("DECLARE VARIABLE one int DEFAULT 1", "SELECT one AS x"),
+    "current schema": ("USE suite_other", "SELECT x FROM only_here"),
+}
+
+
+@pytest.fixture(scope="module")
+def other_schema(engine: SparkEngine) -> str:
+    engine.execute(
+        statements("CREATE SCHEMA IF NOT EXISTS suite_other", "CREATE VIEW suite_other.only_here AS SELECT 1 AS x")
+    )
+    return "suite_other"
+
+
+def statements(*texts: str, **settings: str) -> StatementsRequest:
+    return StatementsRequest(
+        node=NodeName("suite.t"),
+        environment="dev",
+        statements=tuple(
+            Statement(sql=text, location=Location(file="models/t.sql", line=line)) for line, text in enumerate(texts, 5)
+        ),
+        settings=settings,
+    )
+
+
+@pytest.mark.parametrize("what", STATEMENTS)
+@pytest.mark.parametrize("place", ["before", "after", "behind the view"])
+def test_what_statements_of_one_model_leave_behind_does_not_reach_another(
+    table: Table, other_schema: str, what: str, place: str
+) -> None:
+    statement, query = STATEMENTS[what]
+    one = "SELECT 1 AS x"
+    if place == "before":
+        table.write(SqlQuery(sql=query, pre_statements=(statement,)))
+    elif place == "after":
+        table.write(SqlQuery(sql=one, post_statements=(statement, query)))
+    else:
+        table.engine.execute(statements(statement, query))
+    with pytest.raises(LaminaError):
+        table.write(query)
+    with pytest.raises(LaminaError):
+        table.engine.execute(statements(query))
+    (outcome,) = table.engine.analyse([request("suite.t", f"SELECT * FROM ({query})")])
+    assert outcome.error is not None or what == "setting"
+    assert table.engine.query("SELECT current_schema()", limit=1).rows == (("default",),)
+
+
+def test_settings_of_one_model_do_not_reach_its_neighbours_at_the_same_time(table: Table) -> None:
+    other = replace(table, name=f"{table.name}_b", settings={"spark.sql.ansi.enabled": "false"})
+    before, after = threading.Barrier(2, timeout=60), {}
+
+    def write(one: Table, name: str, sql: str) -> None:
+        before.wait()
+        try:
+            one.write(SqlQuery(sql=sql, pre_statements=(f"CREATE TEMPORARY VIEW own AS SELECT '{name}' AS who",)))
+            after[name] = one.rows()
+        except LaminaError as error:
+            after[name] = error
+
+    sql = "SELECT who, int('x') AS x FROM own"
+    threads = [
+        threading.Thread(target=write, args=(one, name, sql)) for one, name in ((table, "strict"), (other, "lax"))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert isinstance(after["strict"], QueryFailed)
+    assert after["lax"] == [("lax", None)]
+
+
+# --- statements behind a view -----------------------------------------------------------------------------------------
+def test_statements_behind_a_view_run_in_order_with_the_models_settings(
+    engine: SparkEngine, table: Table, other_schema: str
+) -> None:
+    log = f"{other_schema}.{table.name}_log"
+    engine.execute(
+        statements(
+            f"CREATE TABLE {log} (said string) USING parquet",
+            "CREATE TEMPORARY VIEW mine AS SELECT int('x') IS NULL AS is_lax",
+            f"INSERT INTO {log} SELECT concat(is_lax, ' ', current_timezone()) FROM mine",
+            **{"spark.sql.ansi.enabled": "false"},
+        )
+    )
+    assert engine.query(f"SELECT * FROM {log}", limit=None).rows == (("true UTC",),)
+
+
+def test_the_first_statement_that_fails_is_told_with_its_place_and_ends_it(
+    engine: SparkEngine, table: Table, other_schema: str
+) -> None:
+    made = f"{other_schema}.{table.name}_made"
+    with pytest.raises(QueryFailed, match=r"`SELECT raise_error\('no role'\) AS x` failed: .*no role") as caught:
+        engine.execute(
+            statements("SELECT 1", "SELECT raise_error('no role') AS x", f"CREATE TABLE {made} (x int) USING parquet")
+        )
+    assert str(caught.value.location) == "models/t.sql:6"
+    assert caught.value.node == "suite.t"
+    (outcome,) = engine.describe([NodeName(made)])
+    assert outcome.error is not None
+
+
+# --- columns of external tables ---------------------------------------------------------------------------------------
+def test_tables_are_described_with_types_and_comments_and_missing_ones_are_named(
+    engine: SparkEngine, table: Table, other_schema: str
+) -> None:
+    name = NodeName(f"{other_schema}.{table.name}_raw")
+    engine.execute(
+        statements(
+            f"CREATE TABLE {name} (id bigint COMMENT 'the key', price decimal(10,2),"
+            " tags array<struct<a:int,`b c`:string>>, ds date) USING parquet PARTITIONED BY (ds)"
+        )
+    )
+    found, missing = engine.describe([name, NodeName("suite.nowhere")])
+    assert found.columns == (
+        Column(name="id", type="bigint", comment="the key"),
+        Column(name="price", type="decimal(10,2)"),
+        Column(name="tags", type="array<struct<a:int,`b c`:string>>"),
+        Column(name="ds", type="date"),
+    )
+    assert isinstance(missing.error, AnalysisFailed)
+    assert "suite.nowhere" in missing.error.message
+
+
 # --- seeds ------------------------------------------------------------------------------------------------------------
 def test_a_seed_gets_the_types_its_values_show(table: Table) -> None:
     text = (
@@ -751,17 +879,16 @@ def test_a_generation_made_again_is_what_was_asked_for_last(table: Table) -> Non
     written = table.engine.write(request)
     generation = GenerationRequest(
         physical=table.physical,
-        generation=generation_name(table.physical, request.attempt),
         shape=written.shape,
         manifest=dict(list(written.folders.items())[:2]),
         folder=request.folder,
-        properties={"team": "it's ours"},
+        table=replace(request.table, properties={"team": "it's ours"}),
     )
     for manifest in (generation.manifest, generation.manifest, written.folders):
         table.engine.create_generation(replace(generation, manifest=manifest))
-    count = f"SELECT count(*) FROM {generation.generation}"
+    count = f"SELECT count(*) FROM {request.table.generation}"
     assert table.engine.query(count, limit=1).rows == ((3,),)
-    properties = dict(table.engine.query(f"SHOW TBLPROPERTIES {generation.generation}", limit=None).rows)
+    properties = dict(table.engine.query(f"SHOW TBLPROPERTIES {request.table.generation}", limit=None).rows)
     assert properties["team"] == "it's ours"
     assert properties["lamina.attempt"] == str(request.attempt)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from lamina.app.records import (
     AttemptAborted,
+    AttemptDone,
     AttemptIs,
+    AttemptRetracting,
     CoverageRemoved,
     HeadIs,
     LeaseClosed,
@@ -39,6 +42,7 @@ from tests.kit.state import (
     days,
     decided,
     done,
+    head,
     later,
     opened,
     owner,
@@ -54,7 +58,7 @@ environments = st.sampled_from(["prod", "dev"])
 resources = physical.map(version_resource)
 intervals = st.none() | st.builds(lambda first, length: days(first, first + length), small, small)
 partitions = st.dictionaries(st.tuples(st.sampled_from(["a", "b", None])), st.sampled_from("xyz"), max_size=3)
-statuses = st.sampled_from(["open", "decided", "done", "aborted"])
+statuses = st.sampled_from(["open", "decided", "retracting", "done", "aborted"])
 
 facts = st.one_of(
     st.builds(opened, small, physical, intervals),
@@ -74,6 +78,19 @@ facts = st.one_of(
     ),
     st.builds(done, small, physical),
     st.builds(AttemptAborted, number=small, physical=physical, reason=st.just("failed")),
+    st.builds(AttemptRetracting, number=small, physical=physical),
+    st.builds(
+        lambda number, name, sequence, rewritten: AttemptDone(
+            number=number,
+            physical=name,
+            landed=replace(head(sequence, number, name), snapshot=number),
+            rewritten=covering(*([rewritten] if rewritten else [])),
+        ),
+        small,
+        physical,
+        small,
+        intervals,
+    ),
     st.builds(CoverageRemoved, physical=physical, intervals=intervals.map(lambda i: covering(*([i] if i else [])))),
     st.builds(
         lambda number, interval, name, is_shown, outcomes: audited(

@@ -15,11 +15,15 @@ import pytest
 
 from lamina.app.records import (
     AttemptAborted,
+    AttemptDecided,
+    AttemptDone,
     AttemptIs,
+    AttemptRetracting,
     AttemptUnchanged,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
+    FastForward,
     HeadIs,
     LeaseClosed,
     LeaseIsCurrent,
@@ -988,6 +992,16 @@ def test_a_store_is_not_made_by_looking_at_it(place):
 
 
 # --- audits -----------------------------------------------------------------------------------------------------------
+def in_place(number: int) -> AttemptDecided:
+    """A decision that moves no head."""
+    change = FastForward(head=head(2, number), branch=f"b{number}")
+    return AttemptDecided(number=number, physical=PHYSICAL, publish=change, head=None)
+
+
+def retracting(number: int) -> AttemptRetracting:
+    return AttemptRetracting(number=number, physical=PHYSICAL)
+
+
 def outcomes_of(store) -> dict[str, AuditOutcomes]:
     return dict(facts_of(store).outcomes)
 
@@ -1034,6 +1048,45 @@ def test_outcomes_of_an_aborted_attempt_are_kept_for_people_only(store):
     assert outcomes_of(store) == {}
     (run,) = store.history()
     assert run.audits == (audited(1, days(1), is_shown=False, a="failed", b="passed"),)
+
+
+def test_a_decision_that_is_taken_back_forgets_the_outcomes_it_came_with(store):
+    finish(store, 1, 1, interval=days(1, 3))
+    store.commit([audited(1, days(1, 3), a="passed")])
+    store.commit([opened(2, interval=days(2))])
+    store.commit([in_place(2), audited(2, days(2), a="passed", b="failed")])
+    store.commit([retracting(2)])
+    assert outcomes_of(store)["a"].passed == covering(days(1, 3))
+    store.commit([aborted(2)])
+    assert outcomes_of(store) == {"a": AuditOutcomes(passed=covering(days(1), days(3)))}
+    store.commit([opened(3)])
+    store.commit([in_place(3), audited(3, None, b="passed")])
+    store.commit([retracting(3)])
+    store.commit([aborted(3)])
+    assert outcomes_of(store) == {}
+
+
+@pytest.mark.parametrize("is_looked_for", [False, True])
+def test_a_change_in_place_that_landed_keeps_its_outcomes(store, is_looked_for):
+    finish(store, 1, 1, interval=days(1, 2))
+    store.commit([audited(1, days(1, 2), a="passed")])
+    store.commit([opened(2, interval=days(2))])
+    store.commit([in_place(2), audited(2, days(2), a="failed")])
+    if is_looked_for:
+        store.commit([retracting(2)])
+    store.commit([AttemptDone(number=2, physical=PHYSICAL, landed=head(2, 2)), audited(2, days(2), b="passed")])
+    assert outcomes_of(store) == {
+        "a": AuditOutcomes(passed=covering(days(1)), failed=covering(days(2))),
+        "b": AuditOutcomes(passed=covering(days(2))),
+    }
+
+
+def test_giving_up_before_a_decision_forgets_nothing(store):
+    finish(store, 1, 1, interval=days(1, 2))
+    store.commit([audited(1, days(1, 2), a="passed")])
+    store.commit([opened(2, interval=days(2))])
+    store.commit([aborted(2)])
+    assert outcomes_of(store) == {"a": AuditOutcomes(passed=covering(days(1, 2)))}
 
 
 def test_a_copy_takes_over_the_outcomes_of_its_source(store):

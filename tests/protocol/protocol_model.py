@@ -60,6 +60,7 @@ MISTAKES = {
     "names-reused": ("open", "a deleted version comes back under the same physical name", "recreate-delta", ()),
     "base-not-pinned": ("open", "an intent does not pin what it reads", "seed", ()),
     "pointer-is-the-end": ("open", "promote is over for the state once the pointer has moved", "env", ()),
+    "statements-last": ("trap", "a revision counts as followed before the statements behind its views have run", "env", ()),
     "child-reads-view": ("open", "Lamina reads its own parents through the view", "pq-child", ()),
     "parent-not-awaited": ("open", "a child reads a parent whose publish is decided but not carried out", "pq-child-new", ()),
     "condemned-while-lost": ("trap", "the grace time runs while a lost lease can still bring the view back", "pq-janitor-reader", ()),
@@ -108,18 +109,18 @@ class Att(namedtuple("Att", "id status ver proc tok unit parts basegen baseman g
 
 
 class World:
-    __slots__ = ("lease", "lost", "att", "head", "gman", "done", "inc", "ptr", "followed", "kept", "cond", "doomed",
+    __slots__ = ("lease", "lost", "att", "head", "gman", "done", "inc", "ptr", "followed", "ran", "kept", "cond", "doomed",
                  "view", "gens", "files", "env", "tab", "hist", "steals", "procs")
 
     def copy(self):
         n = World.__new__(World)
-        (n.lease, n.lost, n.att, n.head, n.gman, n.done, n.inc, n.ptr, n.followed, n.kept, n.cond, n.doomed,
+        (n.lease, n.lost, n.att, n.head, n.gman, n.done, n.inc, n.ptr, n.followed, n.ran, n.kept, n.cond, n.doomed,
          n.view, n.gens, n.files, n.env, n.tab, n.hist, n.steals, n.procs) = self.key()
         return n
 
     def key(self):
         return (self.lease, self.lost, self.att, self.head, self.gman, self.done, self.inc, self.ptr, self.followed,
-                self.kept, self.cond, self.doomed, self.view, self.gens, self.files, self.env, self.tab, self.hist,
+                self.ran, self.kept, self.cond, self.doomed, self.view, self.gens, self.files, self.env, self.tab, self.hist,
                 self.steals, self.procs)
 
     def goto(self, i, pc, loc=None, st=RUN):
@@ -173,7 +174,7 @@ class Model:
         w.hist = frozenset(hist)
         w.inc = tuple((v, v) for v in "abck")
         e = self.sc.get("env", "b")
-        w.ptr = (("E", (0, e)),); w.followed = (("E", 0),); w.env = (("E", e),)
+        w.ptr = (("E", (0, e)),); w.followed = w.ran = (("E", 0),); w.env = (("E", e),)
         w.procs = tuple((RUN, s["start"], ()) for s in self.specs)
         return w
 
@@ -303,7 +304,8 @@ class Model:
         note = "recover: aborts %s" % [a.id for a in old] if old else "recover"
         a = self.unfinished(w, v)
         if a is not None:
-            n.goto(i, "roll" if a.status == DECIDED else "fence", (tok, a.id, "", close, healing))
+            own = self.sc.get("through")                # only its own process can make this statement
+            n.goto(i, "fence" if a.status != DECIDED else "retract" if own else "roll", (tok, a.id, "", close, healing))
             return [("%s, rolls %s attempt %d on" % (note, a.status, a.id), n)]
         if self.fmt == "parquet" and mget(w.head, v) is not None and \
                 (any(l[0] == res for l in w.lost) or healing or (self.pf and old)):
@@ -772,15 +774,24 @@ class Model:
 
     def pc_pverify(self, w, i):
         n = w.copy()
-        n.goto(i, "pmark" if mget(w.env, "E") == w.procs[i][2][2] else "pfix")
+        n.goto(i, "prerun" if mget(w.env, "E") == w.procs[i][2][2] else "pfix")
         return [("view of E shows %s" % mget(w.env, "E"), n)]
 
     def pc_pfix(self, w, i):
         loc = w.procs[i][2]
         n = w.copy()
         self.set_env(n, loc[2])
-        n.goto(i, "pmark")
+        n.goto(i, "prerun")
         return [("repairs the view of E: %s" % loc[2], n)]
+
+    def pc_prerun(self, w, i):
+        """The statements that follow the view, again, when the revision is not followed."""
+        n = w.copy()
+        rev = w.procs[i][2][1]
+        if mget(w.followed, "E") != rev:
+            n.ran = mset(n.ran, "E", max(mget(n.ran, "E"), rev))
+        n.goto(i, "pmark")
+        return [("statements of revision %d" % rev, n)]
 
     def set_env(self, n, v):
         if v is None:
@@ -829,8 +840,15 @@ class Model:
         loc = w.procs[i][2]
         n = w.copy()
         ok = self.set_env(n, loc[2])
-        n.goto(i, *(("end", (), END) if "pointer-is-the-end" in self.F else ("pdone",)))
+        n.goto(i, *(("end", (), END) if "pointer-is-the-end" in self.F else ("pdone" if "statements-last" in self.F else "pstatements",)))
         return [("view of E: %s%s" % (loc[2], "" if ok else " FAILED"), n)]
+
+    def pc_pstatements(self, w, i):
+        rev = w.procs[i][2][1]
+        n = w.copy()
+        n.ran = mset(n.ran, "E", max(mget(n.ran, "E"), rev))
+        n.goto(i, "prelease" if "statements-last" in self.F else "pdone")
+        return [("statements of revision %d" % rev, n)]
 
     def pc_pdone(self, w, i):
         loc = w.procs[i][2]
@@ -838,7 +856,7 @@ class Model:
             return self.plose(w, i, "followed")
         n = w.copy()
         n.followed = mset(n.followed, "E", loc[1])
-        n.goto(i, "prelease")
+        n.goto(i, "pstatements" if "statements-last" in self.F else "prelease")
         return self.unsure([("records revision %d as followed" % loc[1], n)], i, "pheal")
 
     def pc_prelease(self, w, i):
@@ -1106,6 +1124,8 @@ class Model:
         lost = {l[0] for l in w.lost}
         if mget(w.env, "E") != mget(w.ptr, "E")[1] and mget(w.followed, "E") == mget(w.ptr, "E")[0] and "E" not in lost:
             self.bad("law 5: the view of E is not what the pointer says, and no line in state says so")
+        if mget(w.ran, "E") < mget(w.ptr, "E")[0] == mget(w.followed, "E") and "pointer-is-the-end" not in self.F:
+            self.bad("law 5: the statements of revision %d never ran, and no line in state says so" % mget(w.followed, "E"))
         if self.fmt == "parquet" and not self.pf:
             for v, h in self.judged(w):
                 if (mget(w.view, v) != h[0] or mget(w.gens, h[0]) != h[1]) and v.split("#")[0] not in lost \
@@ -1296,6 +1316,9 @@ SCENARIOS = {
     "delta-zombie": dict(fmt="delta", fold=1, unsure=1, procs=append("T", "T") + [Z], steals=1),
     "delta-parallel": dict(fmt="delta", fold=1, procs=[W("W1", "T", [], "append"), W("W2", "T2", [], "append", shares=0)]),
     "delta-fails": dict(fmt="delta", fold=1, fails=1, unsure=1, procs=append("T", "T2")),
+    "delta-through": dict(fmt="delta", fold=1, through=1, procs=append("T", "T") + [J]),
+    "delta-through-restate": dict(fmt="delta", through=1, procs=[W("W1", "U0b", ["p0"], "restate"), W("W2", "U0b", ["p0"], "restate"), R], crashes=1),
+    "delta-through-zombie": dict(fmt="delta", fold=1, through=1, unsure=1, procs=append("T", "T") + [Z], steals=1),
     "iceberg-restate": dict(fmt="iceberg", procs=[W("W1", "U0b", ["p0"], "restate"), W("W2", "U0b", ["p0"], "restate"), J]),
     "iceberg-append": dict(fmt="iceberg", fold=1, procs=append("T", "T") + [J]),
     "iceberg-merge": dict(fmt="iceberg", fold=1, procs=append("T", "T2", mode="merge") + [R], crashes=1),

@@ -6,9 +6,10 @@ import itertools
 from dataclasses import dataclass, field
 
 from lamina.app.contents import contents_after
-from lamina.app.ports import Base, GenerationRequest, RowSource, SqlQuery, WriteRequest, Written
+from lamina.app.ports import Base, GenerationRequest, RowSource, SqlQuery, TableOptions, WriteRequest, Written
 from lamina.app.records import AddPartitions, Head, PartitionKey, SwitchGeneration
 from lamina.errors import Location
+from lamina.graph.formats import PARQUET
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column
 from lamina.graph.names import NodeName
@@ -65,6 +66,7 @@ class Table:
             time_column=self.time_column,
             base=Base(head=self.head, manifest=dict(self.manifest)) if self.head else None,
             settings=self.settings,
+            table=TableOptions(generation=generation_name(self.physical, number), table_format=PARQUET),
         )
 
     def write(self, rows: str | RowSource, interval: tuple[str, str] | None = None) -> Written:
@@ -100,10 +102,10 @@ class Table:
             self.engine.create_generation(
                 GenerationRequest(
                     physical=self.physical,
-                    generation=generation,
                     shape=written.shape,
                     manifest=dict(self.manifest),
                     folder=request.folder,
+                    table=request.table,
                 )
             )
             self.engine.publish(SwitchGeneration(physical=self.physical, generation=generation, shape=written.shape))

@@ -15,12 +15,15 @@ from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, next_revision
 from lamina.app.promote import check_tables, decide_promotion
 from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
+from lamina.app.recover import formats_left_behind
 from lamina.app.rendering import Relations
-from lamina.app.report import Report, planned
+from lamina.app.report import Report, planned, with_statements
+from lamina.app.source_columns import source_columns
 from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
-from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError
+from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError, raise_all
 from lamina.graph.dag import Notice
+from lamina.graph.formats import formats_of
 from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import versions_of
@@ -42,7 +45,9 @@ if TYPE_CHECKING:
     from lamina.app.ports import ProjectSettings, QueryResult
     from lamina.app.promote import PromoteReport
     from lamina.app.records import HistoryEntry, Loaded
-    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest
+    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
+    from lamina.app.source_columns import SourceColumnsReport
+    from lamina.app.virtual_update import Followed
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
@@ -123,7 +128,7 @@ class Application:
 
     def _make_plan(self, inputs: PlanInputs) -> Plan:
         def session() -> Any:
-            self._ports.engine.prepare(inputs.command)
+            self._ports.engine.prepare(inputs.command, formats_of(inputs.graph.models.values()))
             return self._ports.engine.frame("SELECT 1").sparkSession
 
         return plan_with_signals(inputs, self._ports.ask_signal, session)
@@ -131,15 +136,15 @@ class Application:
     def _plan_and_apply(self, request: PlanRequest, confirm: Callable[[Report], bool] | None) -> Report:
         ports, pause = self._ports, self._ports.retry_pause
         for round_number in range(1, _PLANNING_ROUNDS + 1):
-            self._settle(request.command)
+            left = self._settle(request.command, request.now)
             gathered = self._gathered(request)
             plan = self._make_plan(gathered.inputs)
-            report = planned(plan, gathered.settings)
+            report = _with_notices(planned(plan, gathered.settings), left)
             if plan.is_blocked:
                 return report
             before = gathered.inputs.environment
             if not self._changes_anything(plan, before):
-                return self._nothing_to_do(report, plan)
+                return self._nothing_to_do(report, plan, left.get(plan.environment))
             if confirm is not None and not confirm(report):
                 return report
             pace = Pace(
@@ -148,7 +153,8 @@ class Application:
                 skips_audits=request.skips_audits,
             )
             try:
-                return apply_plan(ports, plan, before, gathered.settings, self._new_run_id(), pace)
+                applied = apply_plan(ports, plan, before, gathered.settings, self._new_run_id(), pace)
+                return self._with_left(_with_notices(applied, left), left.get(plan.environment))
             except PlanOutdated:
                 if round_number == _PLANNING_ROUNDS:
                     raise
@@ -161,39 +167,61 @@ class Application:
     def _changes_anything(plan: Plan, before: Revision) -> bool:
         return plan.has_work or before.number == 0 or dict(before.pointers) != dict(plan.pointers)
 
-    def _nothing_to_do(self, report: Report, plan: Plan) -> Report:
+    def _nothing_to_do(self, report: Report, plan: Plan, left: Followed | None) -> Report:
         upcoming = next_release(plan.models, plan.now) if plan.command == "run" else None
         status = "failed" if plan.failures else "nothing_to_do"
-        return replace(report, status=status, next_release=upcoming)
+        return self._with_left(replace(report, status=status, next_release=upcoming), left)
 
-    def _settle(self, command: str) -> None:
-        """Finish what others left behind before planning on top of it."""
+    def _with_left(self, report: Report, left: Followed | None) -> Report:
+        """The report, failed when statements that failed at the start were not run since."""
+        if left is None:
+            return report
+        name = report.plan.environment
+        loaded = self._ports.store.load(LoadRequest(environments=(name,), facts_of_pointers=False))
+        if loaded.revisions[name].is_followed:
+            return report
+        failed = replace(left, statements={})
+        return replace(report, status="failed", results=with_statements(report.plan, report.results, failed))
+
+    def _settle(self, command: str, execution: Instant) -> dict[str, Followed]:
+        """Finish what others left behind before planning on top of it; answers where statements failed."""
         ports = self._ports
-        if ports.store.unsettled(ports.clock.now()).is_empty:
-            return
+        unsettled = ports.store.unsettled(ports.clock.now())
+        if unsettled.is_empty:
+            return {}
         settings = ports.project.settings()
-        is_alone = ports.engine.prepare(command)
+        shown = (self._formats_shown(revision.environment) for revision in unsettled.revisions)
+        is_alone = ports.engine.prepare(command, formats_left_behind(unsettled).union(*shown))
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         try:
-            settle(ports, keeper, settings.unsuffixed_environment)
+            return settle(ports, keeper, settings, execution)
         finally:
             keeper.close()
 
     # --- looking ---
+    def start_spark(self, now: Instant) -> tuple[str, frozenset[str]]:
+        """Start Spark with the formats of the project's tables, and have it answer; what version it is, and those."""
+        formats = formats_of(self.graph(now).models.values())
+        self._ports.engine.prepare("doctor", formats)
+        (row,) = self._ports.engine.query("SELECT version()", limit=1).rows
+        return str(row[0]).split()[0], formats
+
     def query(self, sql: str, *, environment: str | None, now: Instant, limit: int | None) -> QueryResult:
         """Run a query whose table names mean models of the environment."""
-        text = self._environment_query(sql, environment, now)
-        self._ports.engine.prepare("query")
+        text, formats = self._environment_query(sql, environment, now)
+        self._ports.engine.prepare("query", formats)
         return self._ports.engine.query(text, limit=limit)
 
     def frame(self, sql: str, *, environment: str | None, now: Instant) -> Any:
         """The same as a lazy DataFrame."""
-        text = self._environment_query(sql, environment, now)
-        self._ports.engine.prepare("query")
+        text, formats = self._environment_query(sql, environment, now)
+        self._ports.engine.prepare("query", formats)
         return self._ports.engine.frame(text)
 
-    def _environment_query(self, sql: str, environment: str | None, now: Instant) -> str:
-        """The query with names resolved to published generations; these need no repair before they are read."""
+    def _environment_query(self, sql: str, environment: str | None, now: Instant) -> tuple[str, frozenset[str]]:
+        """The query with names resolved to published generations, which need no repair before they are read, and the
+        formats of the environment's tables.
+        """
         settings = self._ports.project.settings()
         name = environment_name(environment, settings)
         loaded = self._ports.store.load(
@@ -206,7 +234,7 @@ class Application:
 
     def _resolved_query(
         self, sql: str, revision: Revision, loaded: Loaded, settings: ProjectSettings, now: Instant
-    ) -> str:
+    ) -> tuple[str, frozenset[str]]:
         models = {
             name: loaded.definitions[pointer.definition_id]
             for name, pointer in revision.pointers.items()
@@ -225,7 +253,14 @@ class Application:
             node = _node_for(written, models, settings.schema)
             if node is not None:
                 tables[written] = relations.relation(node, None, now)
-        return resolve_tables(sql, "spark", tables)
+        return resolve_tables(sql, "spark", tables), formats_of(models.values())
+
+    def _formats_shown(self, environment: str) -> frozenset[str]:
+        """The formats of the tables that an environment shows."""
+        loaded = self._ports.store.load(
+            LoadRequest(environments=(environment,), definitions_of_pointers=True, facts_of_pointers=False)
+        )
+        return formats_of(loaded.definitions.values())
 
     def _unknown_environment(self, name: str) -> UnknownEnvironment:
         known = sorted(self._ports.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions)
@@ -288,12 +323,13 @@ class Application:
         """Let one environment show what another one shows; refused where that would take something away."""
         ports, settings = self._ports, self._ports.project.settings()
         check_environment_name(request.destination)
-        self._settle("promote")
+        left = self._settle("promote", request.now).get(request.destination)
         report = decide_promotion(ports.store, settings, request)
         found = report.promotion
         if not found.changes_anything:
+            raise_all(left.failures.values() if left else ())
             return report
-        is_alone = ports.engine.prepare("promote")
+        is_alone = ports.engine.prepare("promote", self._formats_shown(request.source))
         keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
         run_id, status = self._new_run_id(), "failed"
         begun = RunStarted(
@@ -306,30 +342,31 @@ class Application:
         ports.store.commit([begun])
         try:
             check_tables(ports.engine, found)
-            recovery = write_ports(ports, keeper, settings.unsuffixed_environment)
+            recovery = write_ports(ports, keeper, settings)
             after = next_revision(found.destination, found.pointers, found.status, ports.clock)
             unchanged = RevisionIs(environment=found.source.environment, number=found.source.number)
-            views = EnvironmentPointer(recovery, ports.emit).move(
+            followed = EnvironmentPointer(recovery, ports.emit, request.now).move(
                 found.destination, after, report.order, requires=(unchanged,)
             )
+            raise_all(followed.failures.values())
             status = "succeeded"
         finally:
             ports.store.commit([RunFinished(run_id=run_id, status=status, finished_at=ports.clock.now())])
             keeper.close()
-        return replace(report, views=views)
+        return replace(report, views=followed.views, statements=followed.statements)
 
     def audit(self, request: AuditsRequest) -> AuditsReport:
         """Ask the audits of an environment about what is built there, whether they were asked before or not."""
         ports, settings = self._ports, self._ports.project.settings()
         begun = ports.clock.elapsed()
-        self._settle("audit")
+        self._settle("audit", request.now)
         found = find_audits(ports.store, settings, request)
         run_id, status = self._new_run_id(), "failed"
         if found.is_empty:
             return AuditsReport(
                 project=settings.name, environment=found.environment, now=request.now, run_id=None, rows=()
             )
-        ports.engine.prepare("audit")
+        ports.engine.prepare("audit", formats_of(found.graph.models.values()))
         started = RunStarted(
             run_id=run_id,
             command="audit",
@@ -399,6 +436,10 @@ class Application:
             else f"{model.kind.name} models are computed whole; {step.explanation}",
         )
 
+    def source_columns(self, request: SourceColumnsRequest) -> SourceColumnsReport:
+        """Write the columns of external tables, as the catalog has them, into the project's files."""
+        return source_columns(self._ports.project, self._ports.engine, request)
+
     def history(self, run_id: str | None, limit: int) -> tuple[HistoryEntry, ...]:
         """Runs and their batches, newest first."""
         found = self._ports.store.history(run_id=run_id, limit=limit)
@@ -410,6 +451,15 @@ class Application:
         """Let go of Spark and state."""
         self._ports.engine.close()
         self._ports.store.close()
+
+
+def _with_notices(report: Report, left: Mapping[str, Followed]) -> Report:
+    """The report with what other environments still wait for; what the command's own waits for fails it."""
+    for environment, followed in left.items():
+        for name, error in followed.failures.items():
+            if environment != report.plan.environment:
+                report = with_notice(report, Notice(code="LAM-WARN-021", message=error.message, node=name))
+    return report
 
 
 def check_environment_name(name: str) -> None:

@@ -24,11 +24,14 @@ from lamina.app.records import (
     VersionRecorded,
 )
 from lamina.app.recover import recover_everything
-from lamina.app.report import NodeResult, Report, unanswered
+from lamina.app.report import NodeResult, Report, unanswered, with_statements
+from lamina.app.virtual_update import Followed
 from lamina.app.write_version import WritePorts
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.dag import Graph, Notice
+from lamina.graph.formats import formats_of
 from lamina.graph.model import SeedBody
+from lamina.graph.resolve import Naming
 from lamina.identity.naming import incarnation_of
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Plan, Step
+    from lamina.timeline.interval import Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +76,21 @@ class Pace:
     skips_audits: bool = False
 
 
-def settle(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> None:
-    """The start check: finish what other commands left behind. A healthy store costs one read."""
+def settle(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings, execution: Instant) -> dict[str, Followed]:
+    """The start check: finish what other commands left behind. A healthy store costs one read.
+
+    Answers how environments followed whose statements failed.
+    """
     unsettled = ports.store.unsettled(ports.clock.now())
     if unsettled.is_empty:
-        return
-    recovery = write_ports(ports, keeper, unsuffixed)
+        return {}
+    recovery = write_ports(ports, keeper, settings)
     recover_everything(recovery, ports.emit, unsettled)
-    pointer = EnvironmentPointer(recovery, ports.emit)
+    pointer = EnvironmentPointer(recovery, ports.emit, execution)
     environments = {revision.environment for revision in unsettled.revisions}
     environments |= environments_of(unsettled.leases)
-    for environment in sorted(environments):
-        pointer.follow_up(environment)
+    found = {environment: pointer.follow_up(environment) for environment in sorted(environments)}
+    return {environment: followed for environment, followed in found.items() if followed.failures}
 
 
 def apply_plan(
@@ -91,7 +98,8 @@ def apply_plan(
 ) -> Report:
     """Carry a plan out. `PlanOutdated` means nothing of this plan was decided after others changed its ground."""
     begun = ports.clock.elapsed()
-    is_alone = ports.engine.prepare(plan.command) if _needs_engine(plan, before) else False
+    formats = formats_of(plan.models.values())
+    is_alone = ports.engine.prepare(plan.command, formats) if _needs_engine(plan, before) else False
     keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
     try:
         return _apply(ports, plan, before, settings, run_id, pace, keeper, begun)
@@ -106,7 +114,13 @@ def _needs_engine(plan: Plan, before: Revision) -> bool:
         if pointer.physical is not None
     )
     gone = any(name not in plan.pointers for name in before.pointers)
-    return moved or gone or bool(plan.standalone) or any(step.has_work for step in plan.steps)
+    has_statements = any(
+        plan.models[name].body.on_virtual_update and before.pointers.get(name) != pointer
+        for name, pointer in plan.pointers.items()
+        if name in plan.models
+    )
+    has_work = bool(plan.standalone) or any(step.has_work for step in plan.steps)
+    return moved or gone or has_statements or has_work
 
 
 def _apply(
@@ -123,19 +137,19 @@ def _apply(
     _begin(ports, plan, before, run_id)
     results: dict[NodeName, NodeResult] = {}
     audits: tuple[AuditRow, ...] = ()
-    status, environment_status, views = "failed", before.status, 0
+    status, environment_status, followed = "failed", before.status, Followed()
     try:
         refused = _analyse(ports, plan)
         if refused:
             results = _refused_results(plan, refused)
         else:
-            recovery = write_ports(ports, keeper, settings.unsuffixed_environment)
+            recovery = write_ports(ports, keeper, settings)
             marks = dict(plan.marks)
             target_of = _targets(ports, plan, marks, run_id, pace)
             shown: Mapping[NodeName, Pointer] = plan.before
             if any(step.seed for step in plan.steps):
                 definitions = _definitions(plan, before.pointers)
-                before, seeded = fork_versions(recovery, plan, before, target_of, definitions, ports.emit)
+                before, seeded, followed = fork_versions(recovery, plan, before, target_of, definitions, ports.emit)
                 marks |= seeded
                 shown = before.pointers
             marks |= _reopen(ports, plan, marks)
@@ -144,7 +158,7 @@ def _apply(
             after_status = _status_after(plan, pointers)
             is_changed = pointers != dict(before.pointers) or after_status != before.status
             if is_changed and (pointers or before.number):
-                views = EnvironmentPointer(recovery, ports.emit).move(
+                followed = EnvironmentPointer(recovery, ports.emit, plan.now).move(
                     before,
                     next_revision(before, pointers, after_status, clock),
                     plan.models,
@@ -152,7 +166,7 @@ def _apply(
                 )
             environment_status = after_status
             audits += ask_due(ask_ports(recovery, ports.emit), plan, pointers, run_id, skips_audits=pace.skips_audits)
-            results |= unanswered(plan)
+            results = with_statements(plan, results | unanswered(plan), followed)
             has_failed = any(result.status == "failed" for result in results.values())
             status = "failed" if has_failed else "succeeded"
     except PlanOutdated:
@@ -175,7 +189,7 @@ def _apply(
             *(notice for name, result in results.items() for notice in _notices(name, result)),
             *(notice for row in audits for notice in _notices_apart(row)),
         ),
-        views=views,
+        views=followed.views,
         seconds=round(clock.elapsed() - begun, 3),
     )
 
@@ -203,7 +217,7 @@ def _outdated(plan: Plan, error: CommitRefused) -> PlanOutdated:
     )
 
 
-def write_ports(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> WritePorts:
+def write_ports(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings) -> WritePorts:
     """What writing needs, with the leases of this command."""
     return WritePorts(
         store=ports.store,
@@ -211,8 +225,9 @@ def write_ports(ports: Ports, keeper: LeaseKeeper, unsuffixed: str) -> WritePort
         clock=ports.clock,
         reach=ports.reach,
         keeper=keeper,
-        unsuffixed=unsuffixed,
+        unsuffixed=settings.unsuffixed_environment,
         load_macros=ports.load_macros,
+        naming=Naming(schema=settings.schema, schema_suffix=settings.schema_suffix),
         retry_pause=ports.retry_pause,
     )
 

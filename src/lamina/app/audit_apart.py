@@ -178,7 +178,10 @@ def ask_alone(ports: AskPorts, asked: Asked, alone: Alone) -> AuditResult:
         ports.reach("audit.asked")
         ports.store.commit(
             [_recorded(asked, name, places[name], number, result, ports) for name in alone.models],
-            [HeadIs(physical=places[name], sequence=heads[name].sequence) for name in alone.models],
+            [
+                *(HeadIs(physical=places[name], sequence=heads[name].sequence) for name in alone.models),
+                *(NothingPending(physical=places[name]) for name in alone.models),
+            ],
         )
     except CommitRefused as error:
         raise PlanOutdated(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lamina.app.batch_request import WriteTarget
-    from lamina.app.ports import AuditFinding, Engine, Written
+    from lamina.app.ports import AuditFinding, Engine, WriteRequest, Written
     from lamina.app.records import Attempt
     from lamina.app.rendering import Relations
     from lamina.graph.dag import Graph
@@ -57,6 +57,7 @@ def audit_rows(
     attempt: Attempt,
     time: Interval | None,
     relations: Relations,
+    request: WriteRequest,
     written: Written,
 ) -> tuple[AuditResult, ...]:
     """Audit the rows that an attempt has written aside; raises `AuditFailed` when they must not be published.
@@ -68,6 +69,10 @@ def audit_rows(
         shape=written.shape,
         interval=attempt.interval,
         time_column=kind.time_column if isinstance(kind, IncrementalByTimeRange) else None,
+        generation=attempt.generation,
+        place=written.place,
+        base=request.base,
+        fold=request.fold,
     )
     return _audit(engine, target, attempt, time, relations, table_text(AUDITED), staged)
 

@@ -119,7 +119,10 @@ def ask(ports: AskPorts, asked: Asked, question: Question) -> tuple[AuditResult,
             recorded_at=ports.clock.now(),
         )
         sequence = heads[asked.physical].sequence if asked.physical in heads else 0
-        ports.store.commit([recorded], [HeadIs(physical=asked.physical, sequence=sequence)])
+        # A change in place moves the head only once it is done, and forgets outcomes when it is decided.
+        ports.store.commit(
+            [recorded], [HeadIs(physical=asked.physical, sequence=sequence), NothingPending(physical=asked.physical)]
+        )
     except CommitRefused as error:
         raise PlanOutdated(
             f"rows of `{model.name}` were replaced by another command while audits were asked: {error.message}",

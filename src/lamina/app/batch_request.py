@@ -17,10 +17,10 @@ from lamina.sql.render import wrap_time_filter
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from lamina.app.ports import Base
-    from lamina.app.records import Attempt, Fact
+    from lamina.app.ports import Base, TableOptions
+    from lamina.app.records import Attempt, Fact, TableShape, WriteThrough
     from lamina.app.rendering import Relations
     from lamina.graph.dag import Graph
     from lamina.graph.model import Column, Model
@@ -53,11 +53,18 @@ class WriteTarget:
 
 
 def write_request(
-    target: WriteTarget, attempt: Attempt, batch: Batch, base: Base | None, relations: Relations
+    target: WriteTarget,
+    attempt: Attempt,
+    batch: Batch,
+    base: Base | None,
+    relations: Relations,
+    table: TableOptions,
+    write_through: Callable[[TableShape], WriteThrough] | None,
 ) -> WriteRequest:
-    """One batch of the target, to be written aside."""
+    """One batch of the target, to be written aside; or, where no audit may hold it back, to be its own publish."""
     model = target.model
     kind = model.kind
+    asked = () if target.skips_audits or batch.is_empty else model.audits
     return WriteRequest(
         node=model.name,
         location=model.location,
@@ -76,8 +83,9 @@ def write_request(
         grain=model.grain,
         measured=units_to_measure(model, attempt.interval, target.recorded_time),
         settings=model.session_properties,
-        properties=model.physical_properties,
-        storage_format=model.storage_format,
+        table=table,
+        has_audits=any(not call.is_skipped for call in asked),
+        write_through=None if any(call.is_blocking and not call.is_skipped for call in asked) else write_through,
     )
 
 

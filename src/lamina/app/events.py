@@ -123,6 +123,23 @@ class ViewsChanged:
     views: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsRun:
+    """Statements that follow an environment's views went through."""
+
+    environment: str
+    models: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsNotRun:
+    """A statement that follows a model's view failed."""
+
+    environment: str
+    node: NodeName
+    error: LaminaError
+
+
 Event: TypeAlias = (
     SparkStarting
     | SparkStarted
@@ -137,4 +154,6 @@ Event: TypeAlias = (
     | NodeFailed
     | NodeSkipped
     | ViewsChanged
+    | StatementsRun
+    | StatementsNotRun
 )

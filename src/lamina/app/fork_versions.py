@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.app.point_environment import EnvironmentPointer, next_revision
+from lamina.app.virtual_update import Followed
 from lamina.app.write_version import VersionWriter
 
 if TYPE_CHECKING:
@@ -34,8 +35,11 @@ def fork_versions(
     target_of: Callable[[Step], WriteTarget],
     definitions: tuple[Fact, ...],
     emit: Emit,
-) -> tuple[Revision, dict[PhysicalName, int]]:
-    """Make the plan's forks and point the environment to them; answers its revision and the marks of the copies."""
+) -> tuple[Revision, dict[PhysicalName, int], Followed]:
+    """Make the plan's forks and point the environment to them.
+
+    Answers its revision, the marks of the copies, and how the environment followed.
+    """
     marks: dict[PhysicalName, int] = {}
     pointers = dict(plan.before)
     for step in plan.steps:
@@ -49,7 +53,7 @@ def fork_versions(
         marks[step.physical] = _MARK_OF_SEEDED
         pointers[step.node] = plan.pointers[step.node]
     if not marks:
-        return before, marks
+        return before, marks, Followed()
     revision = next_revision(before, pointers, "active", ports.clock)
-    EnvironmentPointer(ports, emit).move(before, revision, plan.models, definitions)
-    return replace(revision, is_followed=True), marks
+    followed = EnvironmentPointer(ports, emit, plan.now).move(before, revision, plan.models, definitions)
+    return replace(revision, is_followed=not followed.failures), marks, followed

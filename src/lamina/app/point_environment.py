@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from lamina.app.events import Recovering, ViewsChanged
+from lamina.app.events import Recovering, StatementsNotRun, StatementsRun, ViewsChanged
 from lamina.app.ports import HideView, ShowView
 from lamina.app.records import (
     LeaseIsCurrent,
@@ -21,18 +21,21 @@ from lamina.app.records import (
 )
 from lamina.app.recover import close_lost, require_live
 from lamina.app.shelter import sheltered
+from lamina.app.virtual_update import Followed, VirtualNames, failed, models_to_update, statements_request
 from lamina.environments.pointers import Revision
-from lamina.errors import Cancelled, CommitRefused, LeaseHeld, LeaseLost, PlanOutdated
+from lamina.errors import Cancelled, CommitRefused, EngineError, InvalidProject, LeaseHeld, LeaseLost, PlanOutdated
 from lamina.identity.naming import logical_name
 from lamina.timeline.interval import Instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lamina.app.ports import Clock, Emit
     from lamina.app.records import Fact, Lease, LeaseGrant, Requirement
-    from lamina.app.recover import RecoveryPorts
+    from lamina.app.write_version import WritePorts
     from lamina.environments.pointers import Pointer
+    from lamina.errors import LaminaError
+    from lamina.graph.model import Model
     from lamina.graph.names import NodeName
 
 # By how much the clocks of two machines that change one environment may differ.
@@ -69,11 +72,12 @@ def environments_of(leases: Iterable[Lease]) -> set[str]:
 
 
 class EnvironmentPointer:
-    """Moves pointers of one environment under its lease."""
+    """Moves pointers of one environment under its lease; `execution` is the time that users' statements see."""
 
-    def __init__(self, ports: RecoveryPorts, emit: Emit) -> None:
-        self._ports, self._emit = ports, emit
+    def __init__(self, ports: WritePorts, emit: Emit, execution: Instant) -> None:
+        self._ports, self._emit, self._execution = ports, emit, execution
         self._is_stopping = threading.Event()
+        self._is_running_statements = threading.Event()
 
     def move(
         self,
@@ -82,18 +86,21 @@ class EnvironmentPointer:
         order: Iterable[NodeName],
         recorded: tuple[Fact, ...] = (),
         requires: tuple[Requirement, ...] = (),
-    ) -> int:
-        """Write the next revision and let the views follow; answers how many views changed.
+    ) -> Followed:
+        """Write the next revision and let the views follow, and after them the statements that users gave them.
 
         `before` must still be the newest revision and what is required be true, else `PlanOutdated`. Where views may
         differ from `before`, because it was not followed or a lease was lost, all of them are compared with what the
-        catalog shows. An interrupt lets what is decided finish.
+        catalog shows. A statement that fails is part of the answer: views and pointers are moved, the revision is not
+        followed, and the next command runs the statements again. An interrupt lets the views finish, not statements.
         """
         return sheltered(lambda: self._move(before, after, order, (recorded, requires)), self._stop)
 
     def _stop(self) -> None:
-        """Decide nothing more, and wait for nobody."""
+        """Decide nothing more, wait for nobody, and leave users' statements to the next command."""
         self._is_stopping.set()
+        if self._is_running_statements.is_set():
+            self._ports.engine.cancel()
         self._ports.keeper.give_up_waiting()
 
     def _move(
@@ -102,7 +109,7 @@ class EnvironmentPointer:
         after: Revision,
         order: Iterable[NodeName],
         along: tuple[tuple[Fact, ...], tuple[Requirement, ...]],
-    ) -> int:
+    ) -> Followed:
         ports = self._ports
         grant = ports.keeper.take(environment_resource(after.environment))
         ports.reach("promote.taken")
@@ -113,15 +120,16 @@ class EnvironmentPointer:
                 self._decide(before, after, along, token)
                 is_certain = before.is_followed and not grant.lost
                 changes = self._between(before.pointers, after, order) if is_certain else self._all(grant, after, order)
-                changed = self._follow(grant, after, changes)
+                series = (before, after) if before.is_followed else self._unfollowed(after.environment)
+                followed = self._follow(grant, series, changes)
                 if grant.lost:
                     close_lost(ports, grant, None)
         except LeaseLost:
             self._lose(after.environment, grant.lease)
             raise
-        if changed:
-            self._emit(ViewsChanged(environment=after.environment, views=changed))
-        return changed
+        if followed.views:
+            self._emit(ViewsChanged(environment=after.environment, views=followed.views))
+        return followed
 
     def _decide(
         self,
@@ -145,29 +153,36 @@ class EnvironmentPointer:
             ) from error
         self._ports.reach("promote.pointer")
 
-    def follow_up(self, environment: str) -> None:
-        """Finish a revision whose views were not all set, or were set late, when its command ended."""
-        sheltered(lambda: self._follow_up(environment), self._stop)
+    def follow_up(self, environment: str) -> Followed:
+        """Finish a revision whose views or statements were not all set, or were set late, when its command ended."""
+        return sheltered(lambda: self._follow_up(environment), self._stop)
 
-    def _follow_up(self, environment: str) -> None:
+    def _follow_up(self, environment: str) -> Followed:
         try:
             grant = self._ports.keeper.take_now(environment_resource(environment))
         except LeaseHeld:
-            return
+            return Followed()
         try:
             with self._ports.keeper.holding(grant):
-                self._set_right(environment, grant, None)
+                return self._set_right(environment, grant, None)
         except LeaseLost:
             self._lose(environment, grant.lease)
+            return Followed()
 
-    def _set_right(self, environment: str, grant: LeaseGrant, own: Lease | None) -> None:
+    def _set_right(self, environment: str, grant: LeaseGrant, own: Lease | None) -> Followed:
+        followed = Followed()
         request = LoadRequest(environments=(environment,), facts_of_pointers=False)
         newest = self._ports.store.load(request).revisions[environment]
         if not newest.is_followed or (grant.lost and newest.number):
             self._emit(Recovering(resource=environment, detail="its views are set to the recorded pointers"))
-            self._follow(grant, newest, self._all(grant, newest, ()))
+            series = (newest,) if newest.is_followed else self._unfollowed(environment)
+            if own is not None:
+                # Statements of this process's own may have run after those of the command that took the lease over.
+                series = self._since(environment, own.owner.started_at)
+            followed = self._follow(grant, series, self._all(grant, newest, ()))
         if grant.lost:
             close_lost(self._ports, grant, own)
+        return followed
 
     def _lose(self, environment: str, lost: Lease) -> None:
         """Take the lost lease like anyone would and set right what late statements under it may have changed."""
@@ -197,14 +212,32 @@ class EnvironmentPointer:
             environment=revision.environment,
             moment=Instant(oldest.micros - _CLOCK_SKEW_MICROS) if oldest is not None else None,
         )
-        request = LoadRequest(revisions_since=(since,), facts_of_pointers=False)
         earlier: dict[NodeName, Pointer] = {}
-        for one in self._ports.store.load(request).series[revision.environment]:
+        for one in self._series(since):
             earlier |= {name: pointer for name, pointer in one.pointers.items() if name not in revision.pointers}
         return self._between(earlier, revision, order)
 
-    def _follow(self, grant: LeaseGrant, revision: Revision, changes: tuple[ShowView | HideView, ...]) -> int:
-        ports = self._ports
+    def _unfollowed(self, environment: str) -> tuple[Revision, ...]:
+        """The last revision that was followed, or one without pointers, and all after it."""
+        series = self._series(RevisionsSince(environment=environment))
+        return series if series[0].is_followed else (Revision(environment=environment), *series)
+
+    def _since(self, environment: str, moment: Instant) -> tuple[Revision, ...]:
+        """What was shown at a moment, or one without pointers where that is not certain, and all after it."""
+        before = Instant(moment.micros - _CLOCK_SKEW_MICROS)
+        series = self._series(RevisionsSince(environment=environment, moment=before))
+        is_certain = series[0].is_followed and series[0].number > 1
+        return series if is_certain else (Revision(environment=environment), *series)
+
+    def _series(self, since: RevisionsSince) -> tuple[Revision, ...]:
+        request = LoadRequest(revisions_since=(since,), facts_of_pointers=False)
+        return self._ports.store.load(request).series[since.environment]
+
+    def _follow(
+        self, grant: LeaseGrant, series: Sequence[Revision], changes: tuple[ShowView | HideView, ...]
+    ) -> Followed:
+        """Set the views of the last revision of the series, run what follows them, and say that it is followed."""
+        ports, revision = self._ports, series[-1]
         half = (len(changes) + 1) // 2
         changed = 0
         for part in (changes[:half], changes[half:]):
@@ -213,12 +246,43 @@ class EnvironmentPointer:
                 changed += ports.engine.show(part)
                 ports.reach("promote.between_views")
         ports.reach("promote.views")
-        ports.store.commit(
-            [RevisionFollowed(environment=revision.environment, number=revision.number)],
-            [LeaseIsCurrent(resource=grant.lease.resource, token=grant.lease.token)],
-        )
-        ports.reach("promote.followed")
-        return changed
+        statements, failures = self._run_statements(grant, revision, models_to_update(ports.store, series))
+        ports.reach("promote.statements")
+        if not failures:
+            ports.store.commit(
+                [RevisionFollowed(environment=revision.environment, number=revision.number)],
+                [LeaseIsCurrent(resource=grant.lease.resource, token=grant.lease.token)],
+            )
+            ports.reach("promote.followed")
+        return Followed(views=changed, statements=statements, failures=failures)
+
+    def _run_statements(
+        self, grant: LeaseGrant, revision: Revision, models: Mapping[NodeName, Model]
+    ) -> tuple[dict[NodeName, int], dict[NodeName, LaminaError]]:
+        """Run the statements of every model; one that fails does not keep the others' from running."""
+        ports, environment = self._ports, revision.environment
+        names = VirtualNames(revision=revision, unsuffixed=ports.unsuffixed, naming=ports.naming)
+        run: dict[NodeName, int] = {}
+        failures: dict[NodeName, LaminaError] = {}
+        self._is_running_statements.set()
+        for name, model in models.items():
+            require_live(ports.keeper, grant.lease)
+            if self._is_stopping.is_set():
+                raise Cancelled(f"the statements that follow the views of `{environment}` were cancelled")
+            try:
+                request = statements_request(model, names, self._execution, ports.load_macros)
+                ports.engine.execute(request)
+            except Cancelled:
+                raise
+            except (EngineError, InvalidProject) as error:
+                failures[name] = failed(model, environment, error)
+                self._emit(StatementsNotRun(environment=environment, node=name, error=failures[name]))
+            else:
+                run[name] = len(request.statements)
+        self._is_running_statements.clear()
+        if run:
+            self._emit(StatementsRun(environment=environment, models=len(run)))
+        return run, failures
 
 
 def next_revision(before: Revision, pointers: Mapping[NodeName, Pointer], status: str, clock: Clock) -> Revision:

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
         PartitionKey,
         Publish,
         Requirement,
+        RowAction,
         TableShape,
         Unsettled,
+        WriteThrough,
     )
     from lamina.errors import LaminaError, Location
     from lamina.graph.dag import Graph
+    from lamina.graph.formats import TableFormat
     from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
-    from lamina.graph.model import Column, PythonBody, VariableValue
+    from lamina.graph.model import Column, PythonBody, Source, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
     from lamina.timeline.grain import Grain
@@ -184,20 +187,71 @@ class WriteRequest:
     measured: tuple[Interval, ...] = ()
     """Stretches of the interval whose contents are wanted, few and apart; a later batch is compared with them."""
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    table: TableOptions
+    has_audits: bool = False
+    """Whether audits will be asked about the new rows, so that these must be there to be read apart from others."""
+    write_through: Callable[[TableShape], WriteThrough] | None = None
+    """Decides that the batch is its own publish. Called at most once, right before the statement that does it, where
+    the format has transactions; the rows are shown when `write` returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """How a version's table is made: its format, and what the model says about its storage."""
+
+    generation: str
+    table_format: TableFormat
+    description: str | None = None
+    clustered_by: tuple[str, ...] = ()
     properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     storage_format: str | None = None
 
 
+# --- where a written batch lies, when it is not a matter of folders ---
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """In the generation of its attempt, which holds everything that readers shall see."""
+
+    snapshot: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """In its folder; what `action` does with it makes the shown table what it shall be."""
+
+    action: RowAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnBranch:
+    """On a branch of the shown table."""
+
+    branch: str
+    snapshot: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """In the shown table: the batch was its own publish."""
+
+    publish: WriteThrough
+    snapshot: int | None
+
+
+Place: TypeAlias = NewTable | Aside | OnBranch | Shown
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What lies in the folder: partitions to set, partitions of the base that are gone, and figures.
+    """What lies aside: partitions to set, partitions of the base that are gone, and figures.
 
-    `folders` are relative like the request's folder. `removed` never overlaps `folders`.
+    `folders` are relative like the request's folder. `removed` never overlaps `folders`. A format that keeps a history
+    names a `place` instead.
     """
 
     rows: int
     shape: TableShape
-    folders: Mapping[PartitionKey, str]
+    folders: Mapping[PartitionKey, str] = field(default_factory=lambda: MappingProxyType({}))
     removed: tuple[PartitionKey, ...] = ()
     statements: int = 1
     null_times: int = 0
@@ -205,28 +259,40 @@ class Written:
     """Units of the request's recorded time whose rows are not those of the base; when in doubt, too many."""
     contents: Contents = field(default_factory=lambda: MappingProxyType({}))
     """Of a table that was written whole, or of the request's measured units, as far as they could be measured."""
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationRequest:
-    """A generation table over the whole manifest, made before it is decided."""
+    """A generation table over the whole manifest, made before it is decided.
+
+    With a `source` it holds the rows of that head: the same files where the format can, else a copy.
+    """
 
     physical: PhysicalName
-    generation: str
     shape: TableShape
     manifest: Mapping[PartitionKey, str]
     folder: str
-    properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
-    storage_format: str | None = None
+    table: TableOptions
+    partitioned_by: tuple[str, ...] = ()
+    source: Head | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
-    """What lies in a batch's folder; with an `interval`, those of its rows that lie in it."""
+    """The rows of a batch that nobody sees yet; with an `interval`, those of its rows that lie in it.
+
+    They lie in the batch's folder or in the `place` that the write named. What a MERGE will make of the table is worked
+    out from its `base` and the `fold`.
+    """
 
     shape: TableShape
     interval: Interval | None = None
     time_column: TimeColumn | None = None
+    generation: str = ""
+    place: Place | None = None
+    base: Base | None = None
+    fold: Fold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +371,31 @@ class HideView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement in Spark SQL with all names and values filled in, and where it was written."""
+
+    sql: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsRequest:
+    """Statements that follow a model's view in an environment."""
+
+    node: NodeName
+    environment: str
+    statements: tuple[Statement, ...]
+    settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """A publish was found carried out; `snapshot` is the table's own version that holds it."""
+
+    snapshot: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
     """Rows as plain values: timestamps ISO text in UTC, decimals text, nested values as lists and mappings."""
 
@@ -321,8 +412,15 @@ class Engine(Protocol):
     may still land. Names of tables and folders come from the caller and are made exactly so.
     """
 
-    def prepare(self, owner_command: str) -> bool:
-        """Start what is needed to work and answer whether this process is provably the only one (embedded catalog)."""
+    def prepare(self, owner_command: str, formats: frozenset[str]) -> bool:
+        """Start what is needed to work and answer whether this process is provably the only one (embedded catalog).
+
+        `formats` names the table formats of what the command may touch; one that Spark cannot have is an error.
+        """
+        ...
+
+    def placed(self, generation: str, table_format: TableFormat) -> str:
+        """The full name of a generation: with the catalog in which tables of this format are kept."""
         ...
 
     def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
@@ -339,12 +437,23 @@ class Engine(Protocol):
         """Ask audits, in order. Nothing that readers see changes."""
         ...
 
-    def create_generation(self, request: GenerationRequest) -> None:
-        """Create the external table over exactly the manifest's folders; made again under one name it is the same."""
+    def create_generation(self, request: GenerationRequest) -> int | None:
+        """Create the table over exactly the manifest's folders; made again under one name it is the same.
+
+        Answers the version of a table that keeps a history.
+        """
         ...
 
-    def publish(self, publish: Publish) -> None:
-        """Carry out a decided publish: one atomic catalog statement, the same when done twice."""
+    def publish(self, publish: Publish) -> int | None:
+        """Carry out a decided publish: one atomic statement, the same when done twice.
+
+        Answers which version of a table that keeps a history holds it, where that was not known before. Raises
+        `PublishRefused` when it can never be carried out.
+        """
+        ...
+
+    def retract(self, publish: Publish) -> Landing | None:
+        """Keep a publish from landing any more, then say whether it had landed before; the same when done twice."""
         ...
 
     def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
@@ -353,6 +462,21 @@ class Engine(Protocol):
 
     def show(self, views: Sequence[ShowView | HideView]) -> int:
         """Make environment views as asked, in order; identical ones are left alone. Answers how many changed."""
+        ...
+
+    def execute(self, request: StatementsRequest) -> None:
+        """Run statements in order, in one session with these settings that nothing else uses.
+
+        The first that fails ends it, with an error that tells the statement and its place. Queries among them are
+        computed, and their rows dropped.
+        """
+        ...
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """The columns of tables as the catalog has them, with types and comments; no data is read.
+
+        One outcome per table, in order; one that does not exist or cannot be read is an outcome with an error.
+        """
         ...
 
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
@@ -364,7 +488,7 @@ class Engine(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Stop the running Spark jobs of `write`, `analyse` and `query`; those calls raise `Cancelled`.
+        """Stop the running Spark jobs of `write`, `analyse`, `execute` and `query`; those calls raise `Cancelled`.
 
         Catalog statements of `publish` and `show` are never interrupted: what was decided is carried out.
         """
@@ -386,12 +510,25 @@ class ProjectSettings:
     unsuffixed_environment: str
     default_start: str | None
     concurrency: int
+    schema_suffix: str = ""
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def baseline(self) -> str:
         """The target's default environment."""
         return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSources:
+    """External tables: those that models read, declared or not, and all that are declared.
+
+    `formats` are those in which models are kept: the tables that they read may be kept so too.
+    """
+
+    read: tuple[Source, ...]
+    declared: tuple[Source, ...]
+    formats: frozenset[str] = frozenset()
 
 
 class ProjectSource(Protocol):
@@ -407,6 +544,18 @@ class ProjectSource(Protocol):
 
     def seed_text(self, path: str) -> str:
         """The content of a seed's file."""
+        ...
+
+    def sources(self, now: Instant) -> ProjectSources:
+        """External tables, also where the project demands that all are declared and some are not yet."""
+        ...
+
+    def write_columns(
+        self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
+    ) -> Mapping[NodeName, str | LaminaError]:
+        """Declare the columns of external tables in the files they belong into, and nothing else; with `is_dry`, only
+        find out where. Answers for each table its file, or why it could not be written.
+        """
         ...
 
 

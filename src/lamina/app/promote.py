@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.gather import recorded_graph
@@ -37,6 +38,8 @@ class PromoteReport:
     gaps: Mapping[NodeName, Intervals]
     """Time that was shown before, or that the model begins with, and is not covered now."""
     views: int = 0
+    statements: Mapping[NodeName, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Statements that ran after the view of a model was set."""
 
     @property
     def status(self) -> str:
@@ -59,6 +62,7 @@ class PromoteReport:
                     "version": move.pointer.version,
                     "previous_version": move.previous.version if move.previous else None,
                     "physical_table": move.pointer.physical,
+                    "virtual_statements": self.statements.get(move.node, 0),
                     "gaps": [list(pair) for pair in self.gaps.get(move.node, EMPTY).to_pairs()],
                 }
                 for move in found.moves

@@ -68,6 +68,8 @@ class Head:
     """The query shown by a version that stores no rows."""
     contents: Contents = field(default_factory=lambda: MappingProxyType({}))
     """Of the whole table, or of its newest units: what the next batch is compared with, where it is there."""
+    snapshot: int | None = None
+    """Which version of a table with a history of its own (Delta, Iceberg) holds these rows; None where unknown."""
 
 
 # --- how a publish is carried out, recorded before it is ---
@@ -103,7 +105,72 @@ class SetView:
     description: str | None = None
 
 
-Publish: TypeAlias = AddPartitions | SwitchGeneration | SetView
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowAction:
+    """What is done to a table with rows that lie aside: a condition for `replace_where`, a MERGE for `merge`."""
+
+    name: Literal["append", "replace_where", "replace_partitions", "merge"]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPlace:
+    """A change of a table that is shown and keeps a history: `head` is what it has once this is carried out, and not
+    before. `rewritten` is recorded time that comes out with other rows, `is_asked` whether a person asked for that.
+    """
+
+    head: Head
+    rewritten: Intervals = EMPTY
+    is_asked: bool = False
+
+    @property
+    def physical(self) -> PhysicalName:
+        """The version."""
+        return self.head.physical
+
+    @property
+    def generation(self) -> str:
+        """The table."""
+        return self.head.generation
+
+    @property
+    def attempt(self) -> int:
+        """The attempt, by which the change is found in the table's history."""
+        return self.head.attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRows(InPlace):
+    """Put rows that lie in a folder into the table, as a transaction that it takes once (Delta).
+
+    `transaction` only ever grows from one publish of a version to the next; `writer` says who numbers them.
+    """
+
+    folder: str
+    action: RowAction
+    transaction: int
+    writer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteThrough(InPlace):
+    """The batch itself is the transaction (Delta). Nobody but its writer can carry it out; others keep it from landing.
+
+    What the batch measures is known to its writer alone: `head` and `rewritten` are what is recorded without it.
+    """
+
+    transaction: int
+    writer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastForward(InPlace):
+    """Let the table have what a branch made from it holds (Iceberg); refused when the table is not that any more."""
+
+    branch: str
+
+
+Publish: TypeAlias = AddPartitions | SwitchGeneration | SetView | CommitRows | WriteThrough | FastForward
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,12 +227,15 @@ class AttemptOpened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDecided:
-    """The publish is decided: head moves to `head`, the manifest changes as said, anyone may carry it out."""
+    """The publish is decided: head moves to `head`, the manifest changes as said, anyone may carry it out.
+
+    Without a `head` it is a change in place, and the head moves when that is done.
+    """
 
     number: int
     physical: PhysicalName
     publish: Publish
-    head: Head
+    head: Head | None
     folders_set: Mapping[PartitionKey, str] = field(default_factory=lambda: MappingProxyType({}))
     folders_removed: tuple[PartitionKey, ...] = ()
     rows: int | None = None
@@ -185,7 +255,21 @@ class AttemptUnchanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDone:
-    """The publish was carried out; its interval (or the whole build) counts as done."""
+    """The publish was carried out; its interval (or the whole build) counts as done.
+
+    After a change in place the head moves now, to `landed`.
+    """
+
+    number: int
+    physical: PhysicalName
+    landed: Head | None = None
+    rewritten: Intervals = EMPTY
+    is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRetracting:
+    """A decided publish is refused for good, or nobody can repeat it: it is being kept from landing any more."""
 
     number: int
     physical: PhysicalName
@@ -330,6 +414,7 @@ Fact: TypeAlias = (
     | AttemptDecided
     | AttemptDone
     | AttemptUnchanged
+    | AttemptRetracting
     | AttemptAborted
     | CoverageRemoved
     | LeaseReleased

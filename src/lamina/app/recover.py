@@ -6,7 +6,7 @@ a decided publish is carried out by whoever comes next; a lost lease means the v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,22 +17,28 @@ from lamina.app.records import (
     AttemptAborted,
     AttemptDone,
     AttemptIs,
+    AttemptRetracting,
+    CommitRows,
+    FastForward,
+    InPlace,
     LeaseClosed,
     LeaseIsCurrent,
     LoadRequest,
     SetView,
     SwitchGeneration,
+    WriteThrough,
     version_resource,
 )
 from lamina.app.shelter import sheltered
-from lamina.errors import LeaseHeld, LeaseLost
+from lamina.errors import LeaseHeld, LeaseLost, PublishRefused
+from lamina.graph.formats import DELTA, ICEBERG
 from lamina.identity.naming import PhysicalName, logical_name
 from lamina.timeline.interval import MICROS_PER_HOUR
 
 if TYPE_CHECKING:
     from lamina.app.leases import LeaseKeeper
     from lamina.app.ports import Clock, Emit, Engine, Reach, StateStore
-    from lamina.app.records import Attempt, Fact, Lease, LeaseGrant, Publish, Unsettled
+    from lamina.app.records import Attempt, Fact, Head, Lease, LeaseGrant, Publish, Unsettled
 
 SETTLE_MICROS = 24 * MICROS_PER_HOUR
 """After this long a statement of a process that lost its lease can no longer land."""
@@ -66,32 +72,109 @@ def recover_version(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None =
         ports.store.commit(aborted, [token])
         ports.reach("recover.aborted")
     for attempt in grant.unfinished:
-        if attempt.status == "decided" and attempt.publish is not None:
-            _carry_out(ports, grant.lease, attempt, attempt.publish, token)
+        if attempt.status in {"decided", "retracting"} and attempt.publish is not None:
+            _settle(ports, grant.lease, attempt, attempt.publish, token)
     if grant.lost:
         _set_view_to_head(ports, grant.lease)
         close_lost(ports, grant, own)
 
 
-def _carry_out(ports: RecoveryPorts, lease: Lease, attempt: Attempt, publish: Publish, token: LeaseIsCurrent) -> None:
-    publish_under(ports, lease, publish)
+def _settle(ports: RecoveryPorts, lease: Lease, attempt: Attempt, publish: Publish, token: LeaseIsCurrent) -> None:
+    """Carry out what was decided; what nobody else can carry out, or its table refuses for good, is taken back."""
+    is_retracting = attempt.status == "retracting"
+    if is_retracting or isinstance(publish, WriteThrough):
+        reason = "its command ended while it wrote"
+        retract(ports, token, attempt.number, publish, reason, is_begun=is_retracting)
+        return
+    try:
+        snapshot = publish_under(ports, lease, publish)
+    except PublishRefused as error:
+        retract(ports, token, attempt.number, publish, error.message)
+        return
     ports.reach("recover.published")
     ports.store.commit(
-        [AttemptDone(number=attempt.number, physical=attempt.physical)],
-        [token, AttemptIs(number=attempt.number, status="decided")],
+        [done_by(attempt.number, publish, snapshot)], [token, AttemptIs(number=attempt.number, status="decided")]
     )
 
 
-def publish_under(ports: RecoveryPorts, lease: Lease, publish: Publish, *, has_new_columns: bool = True) -> None:
+def done_by(number: int, publish: Publish, snapshot: int | None) -> AttemptDone:
+    """What is recorded once a publish is carried out; a change in place moves the head now."""
+    if not isinstance(publish, InPlace):
+        return AttemptDone(number=number, physical=publish.physical)
+    return AttemptDone(
+        number=number,
+        physical=publish.physical,
+        landed=replace(publish.head, snapshot=publish.head.snapshot if snapshot is None else snapshot),
+        rewritten=publish.rewritten,
+        is_asked=publish.is_asked,
+    )
+
+
+def retract(
+    ports: RecoveryPorts,
+    token: LeaseIsCurrent,
+    number: int,
+    publish: Publish,
+    reason: str,
+    *,
+    is_begun: bool = False,
+) -> None:
+    """Take back a decided publish: keep it from landing any more, then record whether it had landed before.
+
+    That it is being taken back is recorded first. Else the next one to look would take what keeps it out for itself.
+    """
+    if not is_begun:
+        ports.store.commit(
+            [AttemptRetracting(number=number, physical=publish.physical)],
+            [token, AttemptIs(number=number, status="decided")],
+        )
+    ports.reach("recover.retracting")
+    landing = ports.engine.retract(publish)
+    ports.reach("recover.fenced")
+    if landing is not None and isinstance(publish, InPlace):
+        _show_if_changed(ports, publish)
+    done: Fact = (
+        AttemptAborted(number=number, physical=publish.physical, reason=reason)
+        if landing is None
+        else done_by(number, publish, landing.snapshot)
+    )
+    ports.store.commit([done], [token, AttemptIs(number=number, status="retracting")])
+
+
+def publish_under(ports: RecoveryPorts, lease: Lease, publish: Publish, *, has_new_columns: bool = True) -> int | None:
     """Carry out a publish, unless by this process's own clock the lease has run out: then lose instead.
 
     A view's columns are fixed when it is made, so a publish with other columns than before is carried out only once
-    the environments' views above it have followed.
+    the version's view and the environments' views above it have followed.
     """
     require_live(ports.keeper, lease)
-    ports.engine.publish(publish)
-    if has_new_columns and not isinstance(publish, AddPartitions):
+    snapshot = ports.engine.publish(publish)
+    if not has_new_columns or isinstance(publish, AddPartitions):
+        return snapshot
+    if isinstance(publish, InPlace):
+        _show_if_changed(ports, publish)
+    else:
         _refresh_views(ports, publish.physical)
+    return snapshot
+
+
+def _show_if_changed(ports: RecoveryPorts, publish: InPlace) -> None:
+    """Have the views show the columns of a change in place, where they are others than before."""
+    physical = publish.physical
+    before = ports.store.load(LoadRequest(heads=(physical,), facts_of_pointers=False)).heads.get(physical)
+    if before is None or before.shape.columns != publish.head.shape.columns:
+        _show_head(ports, publish.head)
+
+
+def show_columns(ports: RecoveryPorts, lease: Lease, head: Head) -> None:
+    """Have the version's view and all above it show the columns of a head."""
+    require_live(ports.keeper, lease)
+    _show_head(ports, head)
+
+
+def _show_head(ports: RecoveryPorts, head: Head) -> None:
+    ports.engine.publish(SwitchGeneration(physical=head.physical, generation=head.generation, shape=head.shape))
+    _refresh_views(ports, head.physical)
 
 
 def _refresh_views(ports: RecoveryPorts, physical: PhysicalName) -> None:
@@ -163,6 +246,13 @@ def lose_version(ports: RecoveryPorts, lost: Lease) -> None:
         ports.reach("lose.view_set")
 
 
+def formats_left_behind(unsettled: Unsettled) -> frozenset[str]:
+    """The table formats that are needed to bring unfinished changes to an end."""
+    publishes = [attempt.publish for attempt in unsettled.attempts]
+    needed = {DELTA.name for publish in publishes if isinstance(publish, CommitRows | WriteThrough)}
+    return frozenset(needed | {ICEBERG.name for publish in publishes if isinstance(publish, FastForward)})
+
+
 def recover_everything(ports: RecoveryPorts, emit: Emit, unsettled: Unsettled) -> None:
     """Recover every version the start check found; versions that a living command holds are left to it."""
     resources = {version_resource(attempt.physical) for attempt in unsettled.attempts}
@@ -185,11 +275,11 @@ def _recover_resource(ports: RecoveryPorts, emit: Emit, resource: str) -> None:
 
 
 def _detail(grant: LeaseGrant) -> str:
-    decided = sum(attempt.status == "decided" for attempt in grant.unfinished)
+    decided = sum(attempt.status in {"decided", "retracting"} for attempt in grant.unfinished)
     opened = sum(attempt.status == "open" for attempt in grant.unfinished)
     parts = []
     if decided:
-        parts.append(f"{decided} decided publish{'es' if decided > 1 else ''} carried out")
+        parts.append(f"{decided} decided publish{'es' if decided > 1 else ''} brought to an end")
     if opened:
         parts.append(f"{opened} unfinished batch{'es' if opened > 1 else ''} given up")
     return ", ".join(parts) or "left by a command that ended early"

@@ -50,10 +50,11 @@ def head_relation(head: Head) -> str:
     Spark moves partition columns to the end of a table, and hidden ones must not be seen at all.
     """
     table = table_text(head.generation)
-    if not head.shape.partition_columns:
+    if head.snapshot is None and not head.shape.partition_columns:
         return table
+    moment = "" if head.snapshot is None else f" VERSION AS OF {head.snapshot}"
     columns = ", ".join(quote(column.name) for column in head.shape.columns)
-    return f"(SELECT {columns} FROM {table})"
+    return f"(SELECT {columns} FROM {table}{moment})"
 
 
 def empty_relation(columns: tuple[Column, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lamina.app.audit_apart import AuditRow
     from lamina.app.ports import ProjectSettings
     from lamina.app.records import AuditResult
+    from lamina.app.virtual_update import Followed
     from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
     from lamina.graph.names import NodeName
@@ -42,6 +43,8 @@ class NodeResult:
     """Whether recorded time was computed again because what it reads came out with other rows."""
     null_times: int = 0
     audits: tuple[AuditResult, ...] = ()
+    virtual_statements: int = 0
+    """Statements that ran after the environment's view was set."""
     error: LaminaError | None = None
     explanation: str | None = None
     is_same: bool = False
@@ -138,6 +141,7 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
             }
             for audit in (result.audits if result else ())
         ],
+        "virtual_statements": result.virtual_statements if result else 0,
         "explanation": (result.explanation if result and result.explanation else step.explanation),
         "diff": step.diff,
         "status": result.status if result else None,
@@ -150,6 +154,23 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
 def unanswered(plan: Plan) -> dict[NodeName, NodeResult]:
     """The results of models whose signals gave no answer."""
     return {name: NodeResult(status="failed", error=error) for name, error in plan.failures.items()}
+
+
+def with_statements(
+    plan: Plan, results: Mapping[NodeName, NodeResult], followed: Followed
+) -> dict[NodeName, NodeResult]:
+    """The results with what came of the statements that follow the views; one that failed fails its node.
+
+    A model that was only pointed to has no result of its own until its statements have one.
+    """
+    found = dict(results)
+    for step in plan.steps:
+        before = found.get(step.node) or NodeResult(status="reused" if step.action == "reuse" else "succeeded")
+        if step.node in followed.failures:
+            found[step.node] = replace(before, status="failed", error=before.error or followed.failures[step.node])
+        elif followed.statements.get(step.node):
+            found[step.node] = replace(before, virtual_statements=followed.statements[step.node])
+    return found
 
 
 def planned(plan: Plan, settings: ProjectSettings) -> Report:

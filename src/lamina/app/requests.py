@@ -49,3 +49,13 @@ class AuditsRequest:
     start: str | None = None
     end: str | None = None
     concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumnsRequest:
+    """External tables whose columns are wanted; no names stand for those that models read and nobody has declared."""
+
+    now: Instant
+    names: tuple[str, ...] = ()
+    is_all: bool = False
+    is_check: bool = False

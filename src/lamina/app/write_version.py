@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.app.audit_batch import audit_rows, audit_view, merged, models_read_by_audits
-from lamina.app.batch_request import comments_of, with_comments, with_declared, within, write_request
-from lamina.app.contents import contents_after
+from lamina.app.batch_request import comments_of, with_comments, with_declared, write_request
+from lamina.app.decisions import Circumstances, Decision, decide, decide_through, is_unchanged, landed_head
 from lamina.app.ports import (
     AnalysisRequest,
     Base,
     GenerationRequest,
+    NewTable,
+    OnBranch,
+    Shown,
     SqlQuery,
+    TableOptions,
     Written,
 )
 from lamina.app.records import (
-    AddPartitions,
     Attempt,
     AttemptAborted,
     AttemptDecided,
@@ -42,9 +47,19 @@ from lamina.app.records import (
     SetView,
     SwitchGeneration,
     TableShape,
+    WriteThrough,
     version_resource,
 )
-from lamina.app.recover import RecoveryPorts, lose_version, publish_under, recover_version
+from lamina.app.recover import (
+    RecoveryPorts,
+    done_by,
+    lose_version,
+    publish_under,
+    recover_version,
+    require_live,
+    retract,
+    show_columns,
+)
 from lamina.app.rendering import Relations
 from lamina.errors import (
     AuditFailed,
@@ -54,13 +69,14 @@ from lamina.errors import (
     LeaseLost,
     NoAnswer,
     PlanOutdated,
+    PublishRefused,
     StateError,
     StatementUnanswered,
 )
+from lamina.graph.formats import PARQUET, find_format
 from lamina.graph.kinds import View, folds
 from lamina.graph.validity import shown_columns
 from lamina.identity.naming import batch_folder, generation_name
-from lamina.planning.draft import ALL_TIME, before_end
 from lamina.planning.inputs import Read
 from lamina.planning.readiness import stored_parents
 from lamina.timeline.interval import EMPTY, Intervals
@@ -72,6 +88,7 @@ if TYPE_CHECKING:
     from lamina.app.records import AuditResult, Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
     from lamina.graph.names import NodeName
+    from lamina.graph.resolve import Naming
     from lamina.identity.naming import PhysicalName
     from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Batch, Seeding
@@ -87,6 +104,7 @@ class WritePorts(RecoveryPorts):
     """What writing needs from the world; `retry_pause` is the first pause between tries, in seconds."""
 
     load_macros: MacroLoader
+    naming: Naming
     retry_pause: float
 
 
@@ -112,8 +130,11 @@ class VersionWriter:
         self._is_asked = target.is_asked
         self._intent_lock = threading.Lock()
         self._publish_lock = threading.Lock()
+        self._turn_lock = threading.Lock()
+        self._format = find_format(target.model.table_format) or PARQUET
         self._grant: LeaseGrant = ports.keeper.take(self._resource)
         self._is_lost = self._is_unanswered = False
+        self._decided: dict[int, Publish] = {}
         self.audits: tuple[AuditResult, ...] = ()
         """How the audits of all batches so far came out."""
         self._audits_of: dict[int, tuple[AuditResult, ...]] = {}
@@ -171,27 +192,35 @@ class VersionWriter:
 
     def write(self, batch: Batch) -> BatchOutcome:
         """Carry one batch from intent to done."""
+        with ExitStack() as locks:
+            return self._write(batch, locks)
+
+    def _write(self, batch: Batch, locks: ExitStack) -> BatchOutcome:
         ports, target = self._ports, self._target
         begun = ports.clock.elapsed()
         number = ports.store.allocate(1)
+        turn = self._wait_for_turn(locks)
         try:
             attempt, base, relations = self._intend(number, batch)
         except LaminaError as error:
             self._note(error)
             raise
+        if base is not None and not self._format.writes_in_turn:
+            turn.close()
         try:
             if isinstance(target.model.kind, View):
                 outcome = self._publish_view(attempt, relations, begun)
             else:
-                request = write_request(target, attempt, batch, base, relations)
+                through = partial(self._decide_through, attempt, base, locks) if base is not None else None
+                request = write_request(target, attempt, batch, base, relations, self._table_options(attempt), through)
                 written = ports.engine.write(request)
                 ports.reach("write.written")
                 if not batch.is_empty:
                     self._note_audits(
-                        attempt, audit_rows(ports.engine, target, attempt, batch.time, relations, written)
+                        attempt, audit_rows(ports.engine, target, attempt, batch.time, relations, request, written)
                     )
                 ports.reach("write.audited")
-                outcome = self._publish_rows(attempt, base, written, begun)
+                outcome = self._publish_rows(attempt, base, written, begun, locks)
         except LaminaError as error:
             self._note(error)
             if isinstance(error, AuditFailed):
@@ -200,6 +229,27 @@ class VersionWriter:
                 self._abort(attempt, error, begun)
             raise
         return outcome
+
+    def _wait_for_turn(self, locks: ExitStack) -> ExitStack:
+        """A table that keeps a history is begun by one batch alone, and some formats take one batch at a time."""
+        turn = locks.enter_context(ExitStack())
+        if self._format.keeps_history:
+            turn.enter_context(self._turn_lock)
+        return turn
+
+    def _table_options(self, attempt: Attempt) -> TableOptions:
+        model = self._target.model
+        return TableOptions(
+            generation=attempt.generation,
+            table_format=self._format,
+            description=model.description,
+            clustered_by=model.clustered_by,
+            properties=model.physical_properties,
+            storage_format=model.storage_format,
+        )
+
+    def _generation(self, number: int) -> str:
+        return self._ports.engine.placed(generation_name(self._target.physical, number), self._format)
 
     def _note_audits(self, attempt: Attempt, results: tuple[AuditResult, ...]) -> None:
         with self._intent_lock:
@@ -241,7 +291,7 @@ class VersionWriter:
             status="open",
             interval=None,
             folder=batch_folder(target.physical, number, ports.store.store_id),
-            generation=generation_name(target.physical, number),
+            generation=self._generation(number),
             base_sequence=0,
             reads=seeding.facts.reads,
             seeded=seeding.facts.covered,
@@ -262,7 +312,7 @@ class VersionWriter:
             raise
         ports.reach("seed.intent")
         try:
-            self._create_generation(attempt, base.shape, manifest)
+            snapshot = self._create_generation(attempt, base.shape, manifest, source=base)
             decided = AttemptDecided(
                 number=number,
                 physical=target.physical,
@@ -272,7 +322,14 @@ class VersionWriter:
                     shape=base.shape,
                     description=target.model.description,
                 ),
-                head=replace(base, physical=target.physical, sequence=1, generation=attempt.generation, attempt=number),
+                head=replace(
+                    base,
+                    physical=target.physical,
+                    sequence=1,
+                    generation=attempt.generation,
+                    attempt=number,
+                    snapshot=snapshot,
+                ),
                 folders_set=manifest,
             )
             ports.reach("seed.decided")
@@ -284,17 +341,22 @@ class VersionWriter:
                 self._abort(attempt, error, begun)
             raise
 
-    def _create_generation(self, attempt: Attempt, shape: TableShape, manifest: Mapping[PartitionKey, str]) -> None:
-        model = self._target.model
-        self._ports.engine.create_generation(
+    def _create_generation(
+        self,
+        attempt: Attempt,
+        shape: TableShape,
+        manifest: Mapping[PartitionKey, str],
+        source: Head | None = None,
+    ) -> int | None:
+        return self._ports.engine.create_generation(
             GenerationRequest(
                 physical=attempt.physical,
-                generation=attempt.generation,
                 shape=shape,
                 manifest=manifest,
                 folder=attempt.folder,
-                properties=model.physical_properties,
-                storage_format=model.storage_format,
+                table=self._table_options(attempt),
+                partitioned_by=self._target.model.partitioned_by,
+                source=source,
             )
         )
 
@@ -338,7 +400,7 @@ class VersionWriter:
                 status="open",
                 interval=batch.interval,
                 folder=batch_folder(target.physical, number, ports.store.store_id),
-                generation=generation_name(target.physical, number),
+                generation=self._generation(number),
                 base_sequence=own.sequence if own else 0,
                 reads=tuple(Read(physical=head.physical, sequence=head.sequence) for head in heads.values()),
                 seeded=Intervals.of([batch.span]) if batch.span else EMPTY,
@@ -390,85 +452,97 @@ class VersionWriter:
             ) from error
 
     # --- decide and publish ---
-    def _publish_rows(self, attempt: Attempt, base: Base | None, written: Written, begun: float) -> BatchOutcome:
-        ports, target = self._ports, self._target
-        statements = written.statements
-        if self._is_unchanged(attempt, base, written):
+    def _circumstances(self, attempt: Attempt, base: Base | None) -> Circumstances:
+        store = self._ports.store
+        return Circumstances(
+            target=self._target,
+            attempt=attempt,
+            base=base,
+            is_asked=self._is_asked,
+            writer=f"{store.store_id}:{attempt.physical}",
+            number=lambda: store.allocate(1),
+        )
+
+    def _publish_rows(
+        self, attempt: Attempt, base: Base | None, written: Written, begun: float, locks: ExitStack
+    ) -> BatchOutcome:
+        now = self._circumstances(attempt, base)
+        if is_unchanged(now, written):
             self._end_unchanged(attempt, written, begun)
-            return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times)
-        with self._publish_lock:
-            base = self._current_base(attempt, base, written)
-            shape, publish_adds = self._published_shape(base, written)
-            manifest: dict[PartitionKey, str] = dict(base.manifest) if base and not publish_adds else {}
-            for key in written.removed:
-                manifest.pop(key, None)
-            manifest.update(written.folders)
-            publish: Publish
-            if publish_adds and base is not None:
-                generation = base.head.generation
-                publish = AddPartitions(
-                    physical=target.physical, generation=generation, shape=shape, partitions=written.folders
-                )
-                statements += 1 if written.folders else 0
-            else:
-                generation = attempt.generation
-                self._create_generation(attempt, shape, manifest)
-                ports.reach("write.generation")
-                publish = SwitchGeneration(
-                    physical=target.physical,
-                    generation=generation,
-                    shape=shape,
-                    description=target.model.description,
-                )
-                statements += 2 + (1 if manifest and shape.partition_columns else 0)
-            head = Head(
-                physical=target.physical,
-                sequence=(base.head.sequence if base else 0) + 1,
-                generation=generation,
-                attempt=attempt.number,
-                shape=shape,
-                contents=contents_after(attempt.interval, base, written),
-            )
-            rewritten = self._rewritten(attempt, base, written)
+            return BatchOutcome(rows=written.rows, statements=written.statements, null_times=written.null_times)
+        if not isinstance(written.place, Shown):
+            locks.enter_context(self._publish_lock)
+            now = self._circumstances(attempt, self._current_base(attempt, base, written))
+        decision = decide(now, written)
+        statements = written.statements + decision.statements
+        base = now.base
+        has_new_columns = base is not None and base.head.shape.columns != written.shape.columns
+        if isinstance(written.place, Shown):
+            self._record_shown(now, written, decision, statements, begun, has_new_columns=has_new_columns)
+        else:
+            if decision.folders is not None:
+                self._create_generation(attempt, written.shape, decision.folders)
+                self._ports.reach("write.generation")
             decided = AttemptDecided(
                 number=attempt.number,
-                physical=target.physical,
-                publish=publish,
-                head=head,
-                rewritten=rewritten,
-                is_asked=self._is_asked and not rewritten.is_empty,
+                physical=attempt.physical,
+                publish=decision.publish,
+                head=decision.head,
+                rewritten=decision.rewritten,
+                is_asked=self._is_asked and not decision.rewritten.is_empty,
                 folders_set=written.folders,
                 folders_removed=tuple(key for key in written.removed if key not in written.folders),
                 rows=written.rows,
             )
-            has_new_columns = base is not None and base.head.shape.columns != shape.columns
-            self._decide_and_carry_out(
-                attempt, decided, base.head.sequence if base else 0, statements, begun, has_new_columns=has_new_columns
-            )
-        return BatchOutcome(rows=written.rows, statements=statements, null_times=written.null_times, changed=rewritten)
+            sequence = base.head.sequence if base else 0
+            self._decide_and_carry_out(attempt, decided, sequence, statements, begun, has_new_columns=has_new_columns)
+        return BatchOutcome(
+            rows=written.rows, statements=statements, null_times=written.null_times, changed=decision.rewritten
+        )
 
-    def _is_unchanged(self, attempt: Attempt, base: Base | None, written: Written) -> bool:
-        """Whether what is shown is what came out, so that there is nothing to publish."""
-        if base is None or written.shape != base.head.shape:
-            return False
-        if attempt.interval is None:
-            has_no_effect = bool(written.shape.partition_columns) and not written.folders and not written.removed
-            is_same = None in written.contents and written.contents[None] == base.head.contents.get(None)
-            return has_no_effect or is_same
-        recorded = within(attempt.interval, self._target.recorded_time)
-        return written.changed.is_empty and recorded.covers(attempt.interval)
+    def _record_shown(
+        self,
+        now: Circumstances,
+        written: Written,
+        decision: Decision,
+        statements: int,
+        begun: float,
+        *,
+        has_new_columns: bool,
+    ) -> None:
+        """A batch that was its own publish: only its end is left to be told."""
+        place, attempt = written.place, now.attempt
+        if not isinstance(place, Shown):
+            raise TypeError(place)
+        if has_new_columns:
+            show_columns(self._ports, self._grant.lease, place.publish.head)
+        self._ports.reach("write.published")
+        done = AttemptDone(
+            number=attempt.number,
+            physical=attempt.physical,
+            landed=landed_head(now, written, place.publish, place.snapshot),
+            rewritten=decision.rewritten,
+            is_asked=self._is_asked and not decision.rewritten.is_empty,
+        )
+        self._end(attempt, done, written.rows, statements, begun, self._audits_recorded(attempt))
 
-    def _rewritten(self, attempt: Attempt, base: Base | None, written: Written) -> Intervals:
-        """Time that came out different from what its readers may have read.
-
-        A whole table counts only where somebody asked for it: it changes whenever something above it grows, and nobody
-        wants all of its readers' history computed again each time.
-        """
-        if attempt.interval is not None:
-            recorded = self._target.recorded_time
-            filled = Intervals.of([attempt.interval]).minus(recorded) if written.rows else EMPTY
-            return written.changed.union(before_end(filled, recorded))
-        return ALL_TIME if self._is_asked and base is not None else EMPTY
+    def _decide_through(self, attempt: Attempt, base: Base, locks: ExitStack, shape: TableShape) -> WriteThrough:
+        """Decide that what the engine is about to do is the publish; sisters wait until it is done."""
+        ports, target = self._ports, self._target
+        locks.enter_context(self._publish_lock)
+        now = self._circumstances(attempt, self._newest_base() or base)
+        publish = decide_through(now, shape)
+        if publish.generation != base.head.generation:
+            raise self._outdated(attempt, "another batch moved its rows to another table")
+        require_live(ports.keeper, self._grant.lease)
+        ports.reach("write.decide")
+        self._commit_decision(
+            attempt,
+            AttemptDecided(number=attempt.number, physical=target.physical, publish=publish, head=None),
+            publish.head.sequence - 1,
+        )
+        ports.reach("write.decided")
+        return publish
 
     def _end_unchanged(self, attempt: Attempt, written: Written, begun: float) -> None:
         ports, target = self._ports, self._target
@@ -483,36 +557,38 @@ class VersionWriter:
         )
         ports.reach("write.done")
 
+    def _newest_base(self) -> Base | None:
+        physical = self._target.physical
+        loaded = self._ports.store.load(LoadRequest(heads=(physical,), manifests=(physical,), facts_of_pointers=False))
+        head = loaded.heads.get(physical)
+        return None if head is None else Base(head=head, manifest=loaded.manifests.get(physical, {}))
+
     def _current_base(self, attempt: Attempt, base: Base | None, written: Written) -> Base | None:
         """The base as it is now; a sister batch may have moved it, but never in this batch's own partitions."""
-        target = self._target
-        loaded = self._ports.store.load(
-            LoadRequest(heads=(target.physical,), manifests=(target.physical,), facts_of_pointers=False)
-        )
-        head = loaded.heads.get(target.physical)
-        if head is None or (base is not None and head.sequence == base.head.sequence):
+        now = self._newest_base()
+        if now is None or (base is not None and now.head.sequence == base.head.sequence):
             return base
         self._ports.reach("write.sister_decided")
-        now = Base(head=head, manifest=loaded.manifests.get(target.physical, {}))
+        if isinstance(written.place, NewTable | OnBranch):
+            raise self._outdated(attempt, "another batch was published meanwhile")
         before = base.manifest if base else {}
         own = {*written.folders, *written.removed}
         if any(now.manifest.get(key) != before.get(key) for key in own):
             raise PlanOutdated(
-                f"two batches of `{target.model.name}` share a partition",
+                f"two batches of `{self._target.model.name}` share a partition",
                 hint="set `batch_concurrency 1` on the model and run the command again",
-                node=target.model.name,
+                node=self._target.model.name,
                 interval=attempt.interval.to_pair() if attempt.interval else None,
             )
         return now
 
-    @staticmethod
-    def _published_shape(base: Base | None, written: Written) -> tuple[TableShape, bool]:
-        """The shape to publish, and whether partitions can simply be added to what is shown."""
-        if base is None:
-            return written.shape, False
-        is_same = written.shape == base.head.shape
-        only_adds = not written.removed and not any(key in base.manifest for key in written.folders)
-        return written.shape, is_same and only_adds and bool(written.shape.partition_columns)
+    def _outdated(self, attempt: Attempt, why: str) -> PlanOutdated:
+        return PlanOutdated(
+            f"this batch of `{self._target.model.name}` no longer fits its table: {why}",
+            hint="run the command again; it plans anew from what is recorded now",
+            node=self._target.model.name,
+            interval=attempt.interval.to_pair() if attempt.interval else None,
+        )
 
     def _publish_view(self, attempt: Attempt, relations: Relations, begun: float) -> BatchOutcome:
         ports, target = self._ports, self._target
@@ -568,36 +644,49 @@ class VersionWriter:
         has_new_columns: bool = False,
         also: tuple[Fact, ...] = (),
     ) -> None:
-        ports, target = self._ports, self._target
+        ports = self._ports
         ports.reach("write.decide")
-        ports.store.commit(
-            [decided, *self._audits_recorded(attempt), *also],
+        self._commit_decision(attempt, decided, base_sequence, (*self._audits_recorded(attempt), *also))
+        ports.reach("write.decided")
+        snapshot = self._carry_out(decided.publish, has_new_columns=has_new_columns)
+        ports.reach("write.published")
+        self._end(attempt, done_by(attempt.number, decided.publish, snapshot), decided.rows, statements, begun)
+
+    def _commit_decision(
+        self, attempt: Attempt, decided: AttemptDecided, base_sequence: int, also: tuple[Fact, ...] = ()
+    ) -> None:
+        self._decided[attempt.number] = decided.publish
+        self._ports.store.commit(
+            [decided, *also],
             [
                 self._token,
                 AttemptIs(number=attempt.number, status="open"),
-                HeadIs(physical=target.physical, sequence=base_sequence),
-                NothingPending(physical=target.physical),
+                HeadIs(physical=attempt.physical, sequence=base_sequence),
+                NothingPending(physical=attempt.physical),
             ],
         )
-        ports.reach("write.decided")
-        self._carry_out(decided.publish, has_new_columns=has_new_columns)
-        ports.reach("write.published")
-        ports.store.commit(
-            [
-                AttemptDone(number=attempt.number, physical=target.physical),
-                self._batch_fact(attempt, "succeeded", decided.rows, statements, begun),
-            ],
+
+    def _end(
+        self,
+        attempt: Attempt,
+        done: AttemptDone,
+        rows: int | None,
+        statements: int,
+        begun: float,
+        also: tuple[Fact, ...] = (),
+    ) -> None:
+        self._ports.store.commit(
+            [done, *also, self._batch_fact(attempt, "succeeded", rows, statements, begun)],
             [self._token, AttemptIs(number=attempt.number, status="decided")],
         )
-        ports.reach("write.done")
+        self._ports.reach("write.done")
 
-    def _carry_out(self, publish: Publish, *, has_new_columns: bool) -> None:
+    def _carry_out(self, publish: Publish, *, has_new_columns: bool) -> int | None:
         """Publish what was decided; what fails in a way that may pass is tried again, because sisters wait for it."""
         ports, pause = self._ports, self._ports.retry_pause
         for tries_left in reversed(range(TRIES)):
             try:
-                publish_under(ports, self._grant.lease, publish, has_new_columns=has_new_columns)
-                return
+                return publish_under(ports, self._grant.lease, publish, has_new_columns=has_new_columns)
             except LaminaError as error:
                 if not error.is_retryable:
                     raise
@@ -609,12 +698,14 @@ class VersionWriter:
                     ) from error
             time.sleep(pause)
             pause *= PAUSE_GROWTH
+        raise AssertionError("the last try returns or raises")
 
     # --- failures ---
     def _abort(self, attempt: Attempt, error: LaminaError, begun: float) -> None:
-        """Record that nothing of an open attempt was published; a decided one stays for recovery to carry out.
+        """Record that nothing of an open attempt was published.
 
-        A store that does not answer changes nothing about what went wrong first: the attempt is left to recovery.
+        A decided publish stays for recovery to carry out, unless it never can be: then it is taken back. A store that
+        does not answer changes nothing about what went wrong first: the attempt is left to recovery.
         """
         ports, target = self._ports, self._target
         failed = replace_error(self._batch_fact(attempt, "failed", None, 0, begun), error)
@@ -631,8 +722,20 @@ class VersionWriter:
             self._note(lost)
         except CommitRefused:
             ports.store.commit([failed])
+            self._take_back(attempt, error)
         except StateError as unanswered:
             self._note(unanswered)
+
+    def _take_back(self, attempt: Attempt, error: LaminaError) -> None:
+        """Take back a decided publish that only this writer could carry out, or that its table refuses."""
+        publish = self._decided.pop(attempt.number, None)
+        if publish is None or not (isinstance(publish, WriteThrough) or isinstance(error, PublishRefused)):
+            return
+        try:
+            retract(self._ports, self._token, attempt.number, publish, error.message)
+        except LaminaError as problem:
+            # Whoever recovers carries it on.
+            self._note(problem)
 
     def _batch_fact(
         self, attempt: Attempt, status: str, rows: int | None, statements: int, begun: float

@@ -20,6 +20,7 @@ from lamina.cli.commands.promote import promote
 from lamina.cli.commands.query import query
 from lamina.cli.commands.render import render
 from lamina.cli.commands.run import run
+from lamina.cli.commands.source import source
 from lamina.cli.failures import exit_code_of
 from lamina.cli.groups import CommandGroup
 from lamina.cli.invocation import Invocation
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 _LATER = (
     "rollback",
     "state",
-    "source",
     "test",
     "freshness",
     "lineage",
@@ -74,7 +74,7 @@ def cli() -> None:
     """
 
 
-for command in (init, plan, build, run, audit, query, render, env, promote, intervals, history, doctor):
+for command in (init, plan, build, run, audit, query, render, env, promote, source, intervals, history, doctor):
     cli.add_command(command)
 
 

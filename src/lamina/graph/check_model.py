@@ -10,7 +10,6 @@ from lamina.graph.kinds import (
     Embedded,
     External,
     Full,
-    IncrementalByPartition,
     IncrementalByTimeRange,
     IncrementalByUniqueKey,
     IncrementalUnmanaged,
@@ -19,6 +18,7 @@ from lamina.graph.kinds import (
     ScdType2ByTime,
     Seed,
     View,
+    needs_partitions,
 )
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
 from lamina.graph.validity import shown_columns
@@ -75,10 +75,7 @@ def _check_partitions(model: Model, block: Block) -> Iterator[LaminaError]:
                     hint=f"remove `{key}`, or choose another kind",
                     location=block.place(key),
                 )
-    needs_partitions = isinstance(kind, IncrementalByPartition) or (
-        isinstance(kind, IncrementalUnmanaged) and kind.insert_overwrite
-    )
-    if needs_partitions and not model.partitioned_by and not block.has("partitioned_by"):
+    if needs_partitions(kind) and not model.partitioned_by and not block.has("partitioned_by"):
         what = f"kind `{kind.name}`" + (" with `insert_overwrite`" if isinstance(kind, IncrementalUnmanaged) else "")
         yield DefinitionError(
             f"{what} needs `partitioned_by`", hint="add `partitioned_by column_name`", location=block.place("kind")

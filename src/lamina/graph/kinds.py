@@ -241,6 +241,13 @@ def folds(kind: Kind) -> TypeGuard[FoldKind]:
     )
 
 
+def needs_partitions(kind: Kind) -> bool:
+    """Whether a run replaces whole partitions, so that there must be some."""
+    return isinstance(kind, IncrementalByPartition) or (
+        isinstance(kind, IncrementalUnmanaged) and kind.insert_overwrite
+    )
+
+
 def may_be_restated(kind: Kind) -> bool:
     """Whether recorded rows may be computed again; a model can forbid it, because its inputs do not keep history."""
     policy = getattr(kind, "policy", None)

@@ -82,6 +82,8 @@ class PythonBody:
     function: str
     modules: tuple[PythonModule, ...]
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+    on_virtual_update: tuple[SqlText, ...] = ()
+    macros: MacroEnvironment = field(default_factory=MacroEnvironment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,8 @@ class SeedBody:
 
     path: str
     content_hash: str
+    on_virtual_update: tuple[SqlText, ...] = ()
+    macros: MacroEnvironment = field(default_factory=MacroEnvironment)
 
 
 Body: TypeAlias = SqlBody | PythonBody | SeedBody

@@ -37,7 +37,7 @@ from lamina.graph.model_properties import (
 )
 from lamina.graph.names import NodeName
 from lamina.graph.properties import Block, setting_of
-from lamina.graph.read_body import macro_scope, read_sql_body
+from lamina.graph.read_body import macro_scope, read_sql_body, read_virtual_update
 from lamina.graph.read_kind import read_kind
 from lamina.graph.read_merge import with_merge_texts
 from lamina.graph.signals import read_signals
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from lamina.graph.audits import AuditDefinition
     from lamina.graph.draft import Surroundings
     from lamina.graph.kinds import Kind
-    from lamina.graph.model import AuditCall, Body, PythonBody, VariableValue
+    from lamina.graph.model import AuditCall, Body, MacroEnvironment, PythonBody, SqlText, VariableValue
     from lamina.graph.read_body import ReadBody
     from lamina.sql.document import Document
     from lamina.sql.names import TableName
@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from lamina.sql.values import Property
 
 _MAPS = ("physical_properties", "virtual_properties", "session_properties")
-_STATEMENTS = ("pre_statements", "post_statements", "on_virtual_update")
+_AROUND = ("pre_statements", "post_statements")
+_VIRTUAL = "on_virtual_update"
+_STATEMENTS = (*_AROUND, _VIRTUAL)
 _KIND_DEFAULTS = ("on_destructive_change", "on_additive_change", "batch_concurrency")
 PROPERTIES = (
     "name",
@@ -168,7 +170,8 @@ class ModelReader:
         if self._block.boolean("enabled") is False:
             return None
         self._block.check_keys(
-            PROPERTIES, dict.fromkeys(_STATEMENTS, "statements around a Python model are written in its function")
+            (*PROPERTIES, _VIRTUAL),
+            dict.fromkeys(_AROUND, "statements around a Python model are written in its function"),
         )
         name = self._name(stem)
         kind = self._kind(Full())
@@ -191,10 +194,32 @@ class ModelReader:
         if name is None or kind is None:
             self._read_rest(name, kind or Full(), None, {})
             return None
-        draft = self._finish(name, kind, replace(body, variables=self._python_variables(body)), None, {})
+        virtual, macros = self._virtual_update(self._listed(_VIRTUAL), (), kind)
+        body = replace(body, variables=self._python_variables(body), on_virtual_update=virtual, macros=macros)
+        draft = self._finish(name, kind, body, None, {})
         # What the user lists is the whole truth: code may name tables that it does not read.
         is_listed = self._block.has("depends_on")
         return draft if draft is None or is_listed else replace(draft, references=reads)
+
+    def _listed(self, key: str) -> tuple[Fragment, ...]:
+        """Statements given as texts in a decorator."""
+        value = self._block.value(key)
+        return tuple(
+            Fragment(text=text_of(item) or "", location=item.location, dialect=self._dialect)
+            for item in (as_items(value) if value is not None else ())
+        )
+
+    def _virtual_update(
+        self, own: tuple[Fragment, ...], definitions: tuple[Fragment, ...], kind: Kind
+    ) -> tuple[tuple[SqlText, ...], MacroEnvironment]:
+        return read_virtual_update(
+            (*self._default_statements()[_VIRTUAL], *own),
+            definitions,
+            self._surroundings,
+            self._blueprint,
+            kind.name,
+            self._problems,
+        )
 
     def _python_variables(self, body: PythonBody) -> Mapping[str, VariableValue]:
         return MappingProxyType({**body.variables, **self._blueprint})
@@ -209,8 +234,19 @@ class ModelReader:
                     location=query.location,
                 )
             )
+        self._problems.extend(
+            DefinitionError(
+                "a model of kind `SEED` has no query, so no statement can stand before or after it",
+                hint="put it between `ON_VIRTUAL_UPDATE_BEGIN;` and `ON_VIRTUAL_UPDATE_END;`, or remove it",
+                location=statement.location,
+            )
+            for statement in (*document.pre_statements, *document.post_statements)
+            if statement is not query
+        )
         inline = self._inline_audits(document, kind)
-        return None if name is None else self._finish(name, kind, SeedBody(path="", content_hash=""), None, inline)
+        virtual, macros = self._virtual_update(document.on_virtual_update, document.definitions, kind)
+        body = SeedBody(path="", content_hash="", on_virtual_update=virtual, macros=macros)
+        return None if name is None else self._finish(name, kind, body, None, inline)
 
     def _open(self, properties: tuple[Property, ...]) -> Block:
         """The header with its macros expanded and the project's defaults behind it."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import DefinitionError, LaminaError, Location
 from lamina.graph.draft import WrittenReference
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
+from lamina.sql.lexed import lex
 from lamina.sql.macro_scope import MacroScope
 from lamina.sql.macros import expand
 from lamina.sql.query import analyse_query
@@ -91,7 +92,7 @@ def read_sql_body(
     expansion = _expand(query, scope, uses, found)
     pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found)
     post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found)
-    virtual = _statements((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
+    virtual = _virtual((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
     shape = analyse_expansion(query, expansion, found) if expansion is not None else None
     problems.extend(found)
     if found or expansion is None or shape is None:
@@ -129,11 +130,65 @@ def _statements(
     found: list[SqlText] = []
     for fragment in fragments:
         expansion = _expand(fragment, scope, uses, problems)
-        if expansion is not None and (expansion.text.strip() or expansion.is_time_dependent):
+        if expansion is None or not _is_readable(fragment, expansion, problems):
+            continue
+        if expansion.text.strip() or expansion.is_time_dependent:
             found.append(
                 SqlText(source=fragment, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent)
             )
     return tuple(found)
+
+
+def _is_readable(fragment: Fragment, expansion: Expansion, problems: list[LaminaError]) -> bool:
+    """Whether macros have left quotes and brackets that match; the problem is where the statement is written."""
+    if expansion.text == fragment.text:
+        return True
+    try:
+        lex(replace(fragment, text=expansion.text))
+    except LaminaError as error:
+        for problem in error.problems:
+            problem.location = fragment.location
+            problem.hint = f"{problem.hint or 'Look at what its macros give'}; after macros it is `{expansion.text}`"
+        problems.extend(error.problems)
+        return False
+    return True
+
+
+def _virtual(
+    fragments: Iterable[Fragment], scope: MacroScope, uses: Uses, problems: list[LaminaError]
+) -> tuple[SqlText, ...]:
+    """Statements that follow an environment's view: no interval goes with them."""
+    found = _statements(fragments, scope, uses, problems)
+    for text in found:
+        expansion = expand(text.source, scope)
+        problems.extend(
+            DefinitionError(
+                f"`@{name}` has no value in a statement that follows the view, because no interval goes with it",
+                hint="use `@execution_ds` and its like, or move the statement behind the query",
+                location=text.source.location,
+            )
+            for name in sorted(expansion.times_used)
+            if name.startswith(("start_", "end_"))
+        )
+    return found
+
+
+def read_virtual_update(
+    fragments: tuple[Fragment, ...],
+    definitions: tuple[Fragment, ...],
+    surroundings: Surroundings,
+    blueprint: Mapping[str, VariableValue],
+    kind: str,
+    problems: list[LaminaError],
+) -> tuple[tuple[SqlText, ...], MacroEnvironment]:
+    """The statements that follow the view of a model without a query, and what their macros need later."""
+    scope = macro_scope(surroundings, blueprint, kind=kind, definitions=definitions)
+    uses = Uses()
+    statements = _virtual(fragments, scope, uses, problems)
+    texts = [fragment.text for fragment in (*fragments, *definitions)]
+    if not statements:
+        return (), MacroEnvironment()
+    return statements, macro_environment(uses, texts, definitions, surroundings, blueprint)
 
 
 def analyse_expansion(query: Fragment, expansion: Expansion, problems: list[LaminaError]) -> QueryShape | None:

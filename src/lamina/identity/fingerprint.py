@@ -155,12 +155,18 @@ def _signal(call: SignalCall) -> tuple[object, ...]:
     return call.name, call.values, asked_by
 
 
+def virtual_key(model: Model) -> tuple[object, ...]:
+    """What the statements that follow the model's view come from: the same key, the same statements."""
+    statements = model.body.on_virtual_update
+    return (*_statements(statements, model.dialect), *_expansion(model.body.macros, statements))
+
+
 def metadata_hash(model: Model) -> str:
     """Hash of everything that never changes data."""
     kind_values = tuple(
         (field.name, getattr(model.kind, field.name)) for field in fields(model.kind) if field.name in _KIND_METADATA
     )
-    virtual = _statements(model.body.on_virtual_update, model.dialect) if isinstance(model.body, SqlBody) else ()
+    virtual = virtual_key(model)
     comments = tuple((column.name, column.comment) for column in model.columns or () if column.comment)
     return digest(
         kind_values,

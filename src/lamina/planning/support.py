@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import NotYetSupported
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import Embedded, External, Full, IncrementalByTimeRange, Seed, View, folds, has_intervals
-from lamina.graph.model import SqlBody
+from lamina.graph.formats import TABLE_FORMATS, find_format
+from lamina.graph.kinds import (
+    Embedded,
+    External,
+    Full,
+    IncrementalByTimeRange,
+    Seed,
+    View,
+    folds,
+    has_intervals,
+    needs_partitions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +31,6 @@ _WHY = {
     "MANAGED": "it is kept current by a stream, which nothing hosts yet",
     "CUSTOM": "materializations of a project's own are not run yet",
 }
-_FORMATS = ("parquet", "hive")
 
 
 def unsupported(graph: Graph, flags: Flags) -> Iterator[NotYetSupported]:
@@ -49,13 +58,7 @@ def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
             location=model.location,
             node=model.name,
         )
-    if model.table_format not in _FORMATS:
-        yield NotYetSupported(
-            f"`{model.name}` asks for the table format `{model.table_format}`, which this release cannot write",
-            hint="use `table_format parquet`",
-            location=model.location,
-            node=model.name,
-        )
+    yield from _unsupported_format(model)
     if model.signals and not has_intervals(model.kind):
         yield NotYetSupported(
             f"`{model.name}` of kind {model.kind.name} has signals, which this release asks only about intervals",
@@ -65,13 +68,41 @@ def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
         )
 
 
+def _unsupported_format(model: Model) -> Iterator[NotYetSupported]:
+    table_format = find_format(model.table_format)
+    if table_format is None:
+        known = ", ".join(f"`{name}`" for name in TABLE_FORMATS)
+        yield NotYetSupported(
+            f"`{model.name}` asks for the table format `{model.table_format}`, which this release cannot write",
+            hint=f"the formats are {known}",
+            location=model.location,
+            node=model.name,
+        )
+    elif table_format.has_transactions and model.clustered_by and needs_partitions(model.kind):
+        yield NotYetSupported(
+            f"`{model.name}` has `clustered_by` and replaces whole partitions; {table_format.title} tables are either "
+            "clustered or partitioned",
+            hint="remove `clustered_by`",
+            location=model.location,
+            node=model.name,
+        )
+
+
 def limitations(graph: Graph) -> Iterator[Notice]:
     """What is left out without harm to data, as warnings."""
     for model in graph.models.values():
-        if isinstance(model.body, SqlBody) and model.body.on_virtual_update:
+        own = (text.source.location.file == model.location.file for text in model.body.on_virtual_update)
+        if isinstance(model.kind, Embedded) and any(own):
             yield Notice(
-                code="LAM-WARN-011",
-                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` are not run by this release",
+                code="LAM-WARN-022",
+                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` never run: kind EMBEDDED has no view",
+                node=model.name,
+            )
+        table_format = find_format(model.table_format)
+        if table_format is not None and model.clustered_by and not table_format.can_cluster:
+            yield Notice(
+                code="LAM-WARN-019",
+                message=f"`clustered_by` of `{model.name}` has no effect on {table_format.title} tables",
                 node=model.name,
             )
         if folds(model.kind) and model.kind.policy.auto_restatement_cron is not None:

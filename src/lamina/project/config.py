@@ -112,6 +112,7 @@ class Config:
             unsuffixed_environment=self.unsuffixed_environment,
             default_start=self.defaults.get("start"),
             concurrency=self.concurrency,
+            schema_suffix=self.target.schema_suffix,
             variables=self.variables,
         )
 

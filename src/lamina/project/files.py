@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lamina.app.ports import ProjectSources
 from lamina.errors import (
     BadConfigValue,
     BadSeed,
@@ -19,6 +20,7 @@ from lamina.graph.audit_references import resolve_audits
 from lamina.graph.audits import bind_audits, read_audit_file
 from lamina.graph.audits_apart import attach_audits, audited_sources, standalone_audits
 from lamina.graph.draft import Surroundings
+from lamina.graph.formats import formats_of
 from lamina.graph.kinds import Seed
 from lamina.graph.model import SeedBody
 from lamina.graph.plain_values import read_plain_properties
@@ -31,6 +33,7 @@ from lamina.project.modules import ModuleFolders, capture
 from lamina.project.python_files import read_python_file
 from lamina.project.seeds import bare_seed, seed_path, with_content
 from lamina.project.signals import bind_signals, load_signals
+from lamina.project.source_files import file_for, read_source_text, with_columns, write_source_text
 from lamina.project.sources import read_sources
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
@@ -44,7 +47,8 @@ if TYPE_CHECKING:
     from lamina.graph.audits_apart import StandaloneAudit
     from lamina.graph.dag import Graph
     from lamina.graph.draft import Draft
-    from lamina.graph.model import AuditCode, Source
+    from lamina.graph.model import AuditCode, Column, Source
+    from lamina.graph.names import NodeName
     from lamina.graph.resolve import ColumnsOf
     from lamina.graph.windows import Windows
     from lamina.project.discover import ProjectFile
@@ -131,6 +135,41 @@ class FileProject:
         """The content of a seed's file, as it is but for a byte order mark."""
         content = read_bytes(self._root / path, path)
         return decode(content, path, self._encodings.get(path, "utf-8"), keep_line_ends=True)
+
+    def sources(self, now: Instant) -> ProjectSources:
+        """External tables, also those that must be declared and are not yet."""
+        lenient = replace(self.config(), strict_sources=False)
+        graph = _Load(self._root, lenient, self._cache, self._remembered).run()
+        check_graph_times(graph.models.values(), now)
+        declared = [
+            source
+            for file in discover(self._root).sources
+            for source in read_sources(read_source_text(self._root, file.path), file.path)
+        ]
+        return ProjectSources(
+            read=tuple(graph.sources.values()), declared=tuple(declared), formats=formats_of(graph.models.values())
+        )
+
+    def write_columns(
+        self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
+    ) -> dict[NodeName, str | LaminaError]:
+        """Declare columns of external tables where the tables are declared, or where they belong."""
+        places = {
+            source.name: file.path
+            for file in discover(self._root).sources
+            for source in read_sources(read_source_text(self._root, file.path), file.path)
+        }
+        answers: dict[NodeName, str | LaminaError] = {}
+        for table, found in columns.items():
+            file = places.get(table) or file_for(self._root, table)
+            try:
+                text = with_columns(read_source_text(self._root, file), file, {table: found})
+                if not is_dry:
+                    write_source_text(self._root, file, text)
+                answers[table] = file
+            except LaminaError as error:
+                answers[table] = error
+        return answers
 
 
 class _Load:

@@ -49,8 +49,9 @@ def seed_path(draft: Draft) -> str | None:
 
 def with_content(draft: Draft, path: str, content_hash: str, first_bytes: Callable[[], bytes]) -> Draft:
     """The draft of a seed with its file's identity, and the file's column names where none are declared."""
-    model = replace(draft.model, body=SeedBody(path=path, content_hash=content_hash))
-    kind = model.kind
+    model, kind = draft.model, draft.model.kind
+    if isinstance(model.body, SeedBody):
+        model = replace(model, body=replace(model.body, path=path, content_hash=content_hash))
     if model.columns is None and isinstance(kind, Seed):
         columns = read_columns(first_bytes(), path, kind.csv_settings)
         model = replace(

@@ -40,6 +40,11 @@ def read_sources(content: str, file: str) -> tuple[Source, ...]:
 
     Raises everything wrong with the file at once.
     """
+    return tuple(source for source, _ in read_entries(content, file))
+
+
+def read_entries(content: str, file: str) -> tuple[tuple[Source, YamlPath], ...]:
+    """The same, each with the path of its entry in the file."""
     try:
         text = read_yaml(content, file)
     except BadYaml as error:
@@ -55,14 +60,16 @@ class _Reader:
         self._text = text
         self.problems: list[LaminaError] = []
 
-    def read(self) -> Iterator[Source]:
+    def read(self) -> Iterator[tuple[Source, YamlPath]]:
         value = self._text.value
         path: YamlPath = ()
         if isinstance(value, Mapping) and "sources" in value:
             value, path = value["sources"], ("sources",)
         yield from self._entries(value, path)
 
-    def _entries(self, value: Any, path: YamlPath, *, inside: TableName | None = None) -> Iterator[Source]:
+    def _entries(
+        self, value: Any, path: YamlPath, *, inside: TableName | None = None
+    ) -> Iterator[tuple[Source, YamlPath]]:
         if value is None:
             return
         if isinstance(value, list):
@@ -74,7 +81,9 @@ class _Reader:
         else:
             self._refuse(path, "must be a list of tables")
 
-    def _entry(self, entry: Any, path: YamlPath, key: str | None, inside: TableName | None) -> Iterator[Source]:
+    def _entry(
+        self, entry: Any, path: YamlPath, key: str | None, inside: TableName | None
+    ) -> Iterator[tuple[Source, YamlPath]]:
         if isinstance(entry, str) and key is None:
             entry = {"name": entry}
         if entry is None and key is not None:
@@ -91,7 +100,7 @@ class _Reader:
         name = self._name(entry, path, key, inside)
         if name is not None:
             description = entry.get("description")
-            yield Source(
+            source = Source(
                 name=NodeName(".".join(name.parts)),
                 columns=self._columns(entry.get("columns"), (*path, "columns")),
                 is_declared=True,
@@ -100,6 +109,7 @@ class _Reader:
                 given_audits=entry.get("audits"),
                 audits_location=self._text.key_location((*path, "audits")) if "audits" in entry else None,
             )
+            yield source, path
 
     def _name(
         self, entry: Mapping[str, Any], path: YamlPath, key: str | None, inside: TableName | None

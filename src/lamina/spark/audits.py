@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import AuditFinding, ShownRows
+from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
 from lamina.errors import Cancelled, LaminaError
+from lamina.spark.formats.lake import rows_at, staged_rows, stored_rows
+from lamina.spark.kinds.fold import is_keyed
+from lamina.spark.kinds.merge import after_merge
 from lamina.spark.output import find_time_column, in_interval
-from lamina.spark.written_files import read_back
+from lamina.spark.tables import table_name
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:
@@ -39,15 +43,27 @@ def ask_audits(session: SparkSession, request: AuditRequest, root: str, failures
 
 
 def _staged(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
-    shape = staged.shape
-    stored = [(column.name, column.type) for column in shape.columns]
-    stored += [(column.name, column.type) for column in shape.partition_columns if column.is_hidden]
-    schema = ", ".join(f"{quote(name)} {type_text}" for name, type_text in stored)
-    rows = read_back(session, path, schema)
+    rows, shape = _rows_of(session, staged, path), staged.shape
     if staged.interval is not None and staged.time_column is not None:
         time = find_time_column(shape.columns, staged.time_column)
         rows = rows.filter(in_interval(time, staged.time_column, staged.interval))
     return rows.select(*[sf.col(quote(column.name)) for column in shape.columns])
+
+
+def _rows_of(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
+    """The rows where they lie; of a MERGE that is not carried out yet, what it will leave."""
+    base, fold, place = staged.base, staged.fold, staged.place
+    match place:
+        case NewTable():
+            return session.table(table_name(staged.generation))
+        case Shown() if base is not None:
+            return stored_rows(session, replace(base.head, snapshot=place.snapshot))
+        case OnBranch() if base is not None and (fold is None or is_keyed(fold.kind)):
+            return session.table(f"{table_name(base.head.generation)}.{quote(f'branch_{place.branch}')}")
+        case Aside(action=action) if base is not None and fold is not None and action.name == "merge":
+            return after_merge(rows_at(session, base.head), staged_rows(session, path, staged.shape), fold)
+        case _:
+            return staged_rows(session, path, staged.shape)
 
 
 def _shown(session: SparkSession, shown: ShownRows) -> DataFrame:

@@ -9,12 +9,13 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -22,9 +23,11 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
-from lamina.errors import SparkStartFailed, WarehouseUnwritable
+from lamina.errors import FormatMissing, SparkStartFailed, WarehouseUnwritable
+from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.catalog_lock import CatalogLock
 from lamina.spark.errors import summary_of
+from lamina.spark.format_settings import format_settings
 from lamina.spark.java import check_java
 from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
 from lamina.spark.reachable import check_master
@@ -62,7 +65,8 @@ class SparkSettings:
     warehouse: Path | None = None
     metastore: Path | None = None
     logs: Path | None = None
-    packages: tuple[str, ...] = ()
+    formats: frozenset[str] = frozenset()
+    """Table formats that need packages."""
     patience: float | None = None
 
     @property
@@ -76,6 +80,13 @@ class SparkSettings:
     @property
     def log_folder(self) -> Path:
         return (self.logs or self.home / "logs").absolute()
+
+    @property
+    def jar_cache(self) -> Path:
+        """Where packages of table formats are kept once they are fetched: one place for all projects of a user."""
+        given = os.environ.get("XDG_CACHE_HOME")
+        cache = Path(given) if given else Path.home() / ".cache"
+        return cache / "lamina" / "jars"
 
     @property
     def has_embedded_catalog(self) -> bool:
@@ -115,10 +126,18 @@ def spark_config(settings: SparkSettings) -> dict[str, str]:
         config["spark.hadoop.hive.exec.local.scratchdir"] = str(scratch / "hive-local")
         java_options.append(f"-Dderby.system.home={settings.home.absolute()}")
         java_options.append(f"-Dderby.stream.error.file={settings.log_folder / 'derby.log'}")
-    if settings.packages:
-        config["spark.jars.packages"] = ",".join(settings.packages)
-        config["spark.jars.ivy"] = str(settings.home.absolute() / "ivy")
-    config.update({key: _text(value) for key, value in settings.config.items()})
+    given = {"spark.master": master, **{key: _text(value) for key, value in settings.config.items()}}
+    config.update(given)
+    config.update(
+        format_settings(
+            settings.formats,
+            pyspark.__version__,
+            settings.home.absolute(),
+            given,
+            jar_cache=settings.jar_cache,
+            has_own_catalog=settings.has_embedded_catalog,
+        )
+    )
     options = [_quoted(option) for option in java_options]
     own_options = config.get("spark.driver.extraJavaOptions")
     config["spark.driver.extraJavaOptions"] = " ".join([*options, own_options] if own_options else options)
@@ -156,7 +175,7 @@ class EmbeddedSpark:
                 self._is_user = True
             elif running.settings != self._settings:
                 raise SparkStartFailed(
-                    "Spark already runs in this process with the settings of another project",
+                    _why_not(running.settings, self._settings),
                     hint="close that project first, or hand its session in: `Project.open(path, spark=spark)`",
                 )
             elif not self._is_user:
@@ -199,7 +218,12 @@ class EmbeddedSpark:
 
     def _open(self, lock: CatalogLock | None) -> _Running:
         settings = self._settings
-        self._emit(SparkStarting(detail=f"Spark on {settings.master or 'local[*]'}"))
+        with_formats = [TABLE_FORMATS[name].title for name in sorted(settings.formats)]
+        place = f"Spark on {settings.master or 'local[*]'}"
+        if with_formats:
+            is_there = (settings.jar_cache / "jars").exists()
+            place += f" with {' and '.join(with_formats)}{'' if is_there else ', which is fetched once'}"
+        self._emit(SparkStarting(detail=place))
         begun = time.monotonic()
         config = spark_config(settings)
         gateway: Any = None
@@ -222,6 +246,13 @@ class EmbeddedSpark:
             raise failed from error
         self._emit(SparkStarted(version=session.version, seconds=time.monotonic() - begun))
         return _Running(settings=settings, session=session, gateway=gateway, lock=lock)
+
+
+def _why_not(running: SparkSettings, wanted: SparkSettings) -> str:
+    if replace(running, formats=wanted.formats) == wanted:
+        missing = ", ".join(TABLE_FORMATS[name].title for name in sorted(wanted.formats - running.formats))
+        return f"Spark already runs in this process for another opened project, without {missing}"
+    return "Spark already runs in this process with the settings of another project"
 
 
 def _context_without_signal_handler(gateway: Any, conf: SparkConf) -> SparkContext:
@@ -290,11 +321,19 @@ def _local_warehouse(settings: SparkSettings) -> Path:
     return settings.warehouse_folder if address.scheme else Path(configured).absolute()
 
 
-def _start_failed(settings: SparkSettings, error: BaseException) -> SparkStartFailed:
+def _start_failed(settings: SparkSettings, error: BaseException) -> SparkStartFailed | FormatMissing:
     try:
         what = summary_of(error)
     except (OSError, Py4JError):
         what = "its JVM ended"
+    if settings.formats and "gateway" in str(error).lower():
+        # Packages are fetched before the JVM answers, and whatever goes wrong there ends it.
+        titles = " and ".join(TABLE_FORMATS[name].title for name in sorted(settings.formats))
+        return FormatMissing(
+            f"Spark did not start with {titles}: its packages could not be fetched, or do not fit",
+            hint=f"`{settings.log_folder / OUTPUT_LOG}` says which; check the way to the package repository, and that "
+            "no local Maven repository holds only a description (`.pom`) of a package named there",
+        )
     return SparkStartFailed(
         f"Spark did not start: {what or type(error).__name__}",
         hint=f"`{settings.log_folder / OUTPUT_LOG}` and `{settings.log_folder / SPARK_LOG}` say more",

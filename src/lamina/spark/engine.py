@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING
 from typing_extensions import assert_never
 
 from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
+from lamina.app.records import InPlace
 from lamina.errors import Cancelled, LaminaError, NotYetSupported
 from lamina.spark.audits import ask_audits
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
-from lamina.spark.errors import at, is_failure_of_spark, translate
+from lamina.spark.errors import at, is_failure_of_spark, one_line, translate
 from lamina.spark.fetch import fetch
+from lamina.spark.formats.delta import DeltaFormat
+from lamina.spark.formats.iceberg import IcebergFormat
 from lamina.spark.formats.parquet import ParquetFormat
+from lamina.spark.in_place import InPlaceChanges
 from lamina.spark.output import shape_output
 from lamina.spark.python_models import run_model
 from lamina.spark.seeds import load_seed, read_seed
 from lamina.spark.session import Sessions
+from lamina.spark.tables import table_name
 from lamina.spark.types import columns_of
 from lamina.spark.versions import carry_out, make_generation, published_generations
 
@@ -36,18 +41,31 @@ if TYPE_CHECKING:
         Emit,
         GenerationRequest,
         HideView,
+        Landing,
         QueryResult,
         Reach,
         ShowView,
+        StatementsRequest,
+        TableOptions,
         WriteRequest,
         Written,
     )
     from lamina.app.records import Publish
+    from lamina.graph.formats import TableFormat
     from lamina.graph.model import Column
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.spark.formats.lake import LakeFormat
     from lamina.spark.session import SparkSettings
 
 _READS = re.compile(r"\s*(?:\(|(?:select|with|values|from|table|show|describe|desc|explain)\b)", re.IGNORECASE)
+
+
+def run_statement(session: SparkSession, statement: str) -> None:
+    """Run a statement; a query, which Spark would only plan, is computed and its rows dropped."""
+    frame = session.sql(statement)
+    if _READS.match(statement):
+        frame.write.format("noop").mode("overwrite").save()
 
 
 class SparkEngine:
@@ -62,11 +80,20 @@ class SparkEngine:
         self._sessions = Sessions(settings, emit, session)
         self._catalog = Catalog(self._sessions)
         self._reach = reach
-        self._formats = {ParquetFormat.name: ParquetFormat()}
+        self._in_place = InPlaceChanges(self._sessions, self._catalog)
+        self._parquet = ParquetFormat()
+        self._lakes: dict[str, LakeFormat] = {one.table_format.name: one for one in (DeltaFormat(), IcebergFormat())}
 
-    def prepare(self, owner_command: str) -> bool:
+    def prepare(self, owner_command: str, formats: frozenset[str] = frozenset()) -> bool:
         """Start Spark; True when this process provably is the only one that uses the catalog."""
-        return self._sessions.prepare(owner_command)
+        return self._sessions.prepare(owner_command, formats)
+
+    def placed(self, generation: str, table_format: TableFormat) -> str:
+        """Iceberg tables may have a catalog of their own; those of a model that names its catalog stay there."""
+        if not table_format.has_branches or generation.count(".") > 1:
+            return generation
+        catalog = self._sessions.iceberg_catalog()
+        return generation if catalog == "spark_catalog" else f"{catalog}.{generation}"
 
     # --- queries ------------------------------------------------------------------------------------------------------
     def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
@@ -122,14 +149,17 @@ class SparkEngine:
             raise
 
     def _write(self, request: WriteRequest, label: str) -> Written:
-        table_format = self._format(request.storage_format)
+        table_format = self._format(request.table)
         schema = request.physical.rpartition(".")[0]
         statements = self._catalog.ensure_schema(schema)
+        statements += self._catalog.ensure_schema(request.table.generation.rpartition(".")[0])
         root = self._catalog.location_of(schema)
         rows = request.rows
         is_plain = isinstance(rows, SeedRows) or (
             isinstance(rows, SqlQuery) and not rows.pre_statements and not rows.post_statements
         )
+        # Writes to these tables carry numbers and names of their own in the session.
+        is_plain = is_plain and request.table.table_format.is_built_in
         sql = rows.sql if isinstance(rows, SqlQuery) else None
         with (
             self._sessions.task(label, request.settings, may_change=not is_plain) as session,
@@ -156,6 +186,37 @@ class SparkEngine:
                 at(problem, request.location, request.node)
             raise
 
+    def execute(self, request: StatementsRequest) -> None:
+        """Run statements that follow a model's view."""
+        label = f"view of {request.node} in {request.environment}"
+        with self._sessions.task(label, request.settings, may_change=True) as session:
+            for statement in request.statements:
+                try:
+                    with self._failures(f"`{one_line(statement.sql)}`", statement.sql):
+                        run_statement(session, statement.sql)
+                except LaminaError as error:
+                    for problem in error.problems:
+                        at(problem, statement.location, request.node)
+                    raise
+
+    def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
+        """The columns of tables as the catalog has them."""
+        return tuple(self._describe_one(table) for table in tables)
+
+    def _describe_one(self, table: NodeName) -> AnalysisOutcome:
+        try:
+            with (
+                self._sessions.task(f"columns of {table}", {}, may_change=False) as session,
+                self._failures(f"looking up the columns of `{table}`"),
+            ):
+                schema = session.table(table_name(table)).schema
+        except Cancelled:
+            raise
+        except LaminaError as error:
+            return AnalysisOutcome(node=table, error=error)
+        comments = {name: comment for name in schema.names if (comment := schema[name].metadata.get("comment"))}
+        return AnalysisOutcome(node=table, columns=columns_of(schema, comments))
+
     def _frame(self, session: SparkSession, request: WriteRequest) -> DataFrame:
         match request.rows:
             case SqlQuery() as query:
@@ -172,23 +233,46 @@ class SparkEngine:
             with self._failures(doing, statement):
                 session.sql(statement)
 
-    def _format(self, storage_format: str | None) -> ParquetFormat:
-        name = (storage_format or ParquetFormat.name).lower()
-        if name not in self._formats:
+    def _format(self, options: TableOptions) -> ParquetFormat | LakeFormat:
+        storage = (options.storage_format or "parquet").lower()
+        lake = self._lakes.get(options.table_format.name)
+        known = ("parquet", "orc", "avro") if options.table_format.has_branches else ("parquet",)
+        if storage not in known:
             raise NotYetSupported(
-                f"storage format `{storage_format}` cannot be written yet",
-                hint=f"formats are {', '.join(f'`{known}`' for known in self._formats)}",
+                f"storage format `{options.storage_format}` cannot be written by {options.table_format.title} tables",
+                hint=f"it can be {' or '.join(f'`{name}`' for name in known)}",
             )
-        return self._formats[name]
+        return lake or self._parquet
 
     # --- the catalog --------------------------------------------------------------------------------------------------
-    def create_generation(self, request: GenerationRequest) -> None:
-        """Create the external table over the manifest's folders."""
-        make_generation(self._catalog, request, self._format(request.storage_format).name)
+    def create_generation(self, request: GenerationRequest) -> int | None:
+        """Create the table over the manifest's folders, or over the rows of a head."""
+        lake = self._lakes.get(request.table.table_format.name)
+        if lake is None:
+            make_generation(self._catalog, request)
+            return None
+        if request.source is None:
+            raise TypeError(request)
+        for name in (request.physical, request.table.generation):
+            self._catalog.ensure_schema(name.rpartition(".")[0])
+        with (
+            self._sessions.task(f"copy {request.source.generation}", {}) as session,
+            self._failures(f"copying `{request.source.generation}`"),
+        ):
+            return lake.make_copy(session, request)
 
-    def publish(self, publish: Publish) -> None:
+    def publish(self, publish: Publish) -> int | None:
         """Carry out a decided publish."""
+        if isinstance(publish, InPlace):
+            return self._in_place.publish(publish)
         carry_out(self._catalog, publish)
+        return None
+
+    def retract(self, publish: Publish) -> Landing | None:
+        """Keep a change from landing any more."""
+        if not isinstance(publish, InPlace):
+            raise TypeError(publish)
+        return self._in_place.retract(publish)
 
     def published(self, names: Sequence[PhysicalName]) -> Mapping[PhysicalName, str | None]:
         """The generation that each version's view shows."""

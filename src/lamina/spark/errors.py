@@ -199,12 +199,13 @@ def _place(error: BaseException, condition: str | None, query: str | None) -> st
     for context in contexts or []:
         if context.contextType().name == "SQL" and query is not None and context.startIndex() >= 0:
             line = query[: context.startIndex()].count("\n") + 1
-            parts.append(f"line {line} of the SQL sent, at `{_one_line(context.fragment())}`")
+            parts.append(f"line {line} of the SQL sent, at `{one_line(context.fragment())}`")
             break
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text on one line, cut where it gets long."""
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:80] + "…"
 

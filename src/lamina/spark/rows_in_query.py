@@ -33,12 +33,12 @@ def rows_in_query(session: SparkSession, rows: Sequence[Sequence[Any]], columns:
     """Rows of plain values with these types, none of them nested."""
     types = [column.type or "string" for column in columns]
     fields = ", ".join(f"c{index}: {_json_type(text)}" for index, text in enumerate(types))
-    portions = {f"p{number}": text for number, text in enumerate(_portions(rows, types))}
-    values = ", ".join(f"(:{name})" for name in portions)
-    frame = session.sql(
-        f"SELECT inline(from_json(portion, 'array<struct<{fields}>>')) FROM VALUES {values} AS given(portion)",
-        args=portions,
-    )
+    portions = list(_portions(rows, types))
+    # As literals, not as parameters of a query: with the extensions of some table formats Spark does not take those.
+    texts = sf.array(*[sf.lit(text) for text in portions])
+    numbers = session.range(0, len(portions), 1, len(portions))
+    given = numbers.select(sf.element_at(texts, (sf.col("id") + 1).cast("int")).alias("portion"))
+    frame = given.select(sf.inline(sf.from_json("portion", f"array<struct<{fields}>>")))
     return frame.select(
         *[
             _arrive(f"c{index}", text).alias(column.name)

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -15,13 +16,16 @@ from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
 from lamina.errors import EngineError, SparkStartFailed
+from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.embedded import EmbeddedSpark, SparkSettings
 from lamina.spark.errors import condition_of, summary_of
+from lamina.spark.format_settings import check_session, find_iceberg_catalog
 from lamina.spark.logs import quiet_python_loggers
 from lamina.spark.reachable import check_server, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from lamina.app.ports import Emit
     from lamina.graph.kinds import Setting
@@ -31,6 +35,7 @@ __all__ = ["Sessions", "SparkSettings", "is_connect"]
 _TAG_LENGTH = 200
 _INTERRUPT_SECONDS = 0.5
 _FAREWELL_SECONDS = 5
+_FORMATS_FILE = "formats"
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -59,25 +64,75 @@ class Sessions:
         self._stop_waiting = threading.Event()
         self._cancellations = 0
         self._command = "session"
+        self._in_force: dict[str, str] | None = None
 
     @property
     def cancellations(self) -> int:
         """How often `interrupt` was called; work that began before the last time is cancelled."""
         return self._cancellations
 
-    def prepare(self, command: str) -> bool:
+    def prepare(self, command: str, formats: frozenset[str] = frozenset()) -> bool:
         """Start Spark if need be; answer whether this process holds the embedded catalog alone.
+
+        Formats that were needed once in a project are had from then on. A Spark of our own that runs without one of
+        them is ended and started anew.
 
         A session remembers which files a table had when it first read it. Tables that others write must be looked at
         anew by every command, so sessions are not used beyond one.
         """
         self._command = command
+        if self._is_own:
+            self._have(formats)
+        elif formats:
+            check_session(formats, self.settings_in_force(), self.root().version)
         self.root()
         with self._guard:
             idle, self._idle = self._idle, []
         for session in idle:
             _discard(session)
         return self._embedded is not None and self._settings.has_embedded_catalog
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether Spark is started here."""
+        return self._handed_in is None and self._settings.remote is None
+
+    def _have(self, formats: frozenset[str]) -> None:
+        wanted = formats | self._settings.formats | _remembered_formats(self._settings.home)
+        if wanted == self._settings.formats:
+            return
+        if self._embedded is not None:
+            self.close()
+        self._settings = replace(self._settings, formats=wanted)
+        self.root()
+        _remember_formats(self._settings.home, wanted)
+
+    def settings_in_force(self) -> dict[str, str]:
+        """The settings of the session, those it was started with included."""
+        with self._starting:
+            if self._in_force is None:
+                rows = self.root().sql("SET").collect()
+                self._in_force = {str(row[0]): str(row[1]) for row in rows}
+            return self._in_force
+
+    def iceberg_catalog(self) -> str:
+        """The catalog that holds Iceberg tables."""
+        found = find_iceberg_catalog(self.settings_in_force())
+        if found is None:
+            raise EngineError(
+                "the Spark session has no single catalog for Iceberg tables",
+                hint="name one catalog of class `org.apache.iceberg.spark.SparkCatalog` in `spark.config`",
+            )
+        return found
+
+    @contextmanager
+    def apart(self) -> Iterator[SparkSession]:
+        """A session for one change of a table that was decided: `interrupt` leaves it alone."""
+        session = self._derive()
+        try:
+            yield session
+        finally:
+            _discard(session)
 
     def catalog(self) -> SparkSession:
         """The session for catalog statements; may be used by several threads."""
@@ -155,7 +210,7 @@ class Sessions:
             if self._embedded is not None:
                 self._embedded.stop()
                 self._embedded = None
-            self._root = self._handed_in
+            self._root, self._in_force = self._handed_in, None
         for farewell in farewells:
             if farewell is not None:
                 farewell.join(_FAREWELL_SECONDS)
@@ -240,6 +295,21 @@ class Sessions:
                 ) from error
         if settings:
             session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def _remembered_formats(home: Path) -> frozenset[str]:
+    """The formats that tables of the project have been written in before, by whatever command."""
+    try:
+        names = (home / _FORMATS_FILE).read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
+    return frozenset(names) & TABLE_FORMATS.keys()
+
+
+def _remember_formats(home: Path, formats: frozenset[str]) -> None:
+    # Whoever asks for them has to name them again; nothing is lost.
+    with suppress(OSError):
+        (home / _FORMATS_FILE).write_text("\n".join(sorted(formats)) + "\n", encoding="ascii")
 
 
 def _describe_jobs(session: Any, description: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lamina.graph.model import Column
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from lamina.app.records import PartitionColumn, PartitionKey, TableShape
     from lamina.graph.kinds import Setting
-    from lamina.graph.model import Column
 
 ATTEMPT_PROPERTY = "lamina.attempt"
 """On a generation: made by Lamina, by this attempt."""
@@ -58,9 +58,7 @@ def setting_text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def create_generation(
-    name: str, shape: TableShape, location: str, properties: Mapping[str, Setting], file_format: str
-) -> str:
+def create_generation(name: str, shape: TableShape, location: str, properties: Mapping[str, Setting]) -> str:
     """An external table with the columns in the order that the catalog wants: those it is partitioned by last."""
     partitioning = {column.name.casefold() for column in shape.partition_columns}
     columns = [_column(column) for column in shape.columns if column.name.casefold() not in partitioning]
@@ -71,9 +69,30 @@ def create_generation(
     names = ", ".join(quote(column.name) for column in shape.partition_columns)
     partitioned = f"\nPARTITIONED BY ({names})" if names else ""
     return (
-        f"CREATE TABLE {table_name(name)} (\n  " + ",\n  ".join(columns) + f"\n)\nUSING {file_format}{partitioned}"
+        f"CREATE TABLE {table_name(name)} (\n  " + ",\n  ".join(columns) + f"\n)\nUSING parquet{partitioned}"
         f"\nLOCATION {text_literal(location)}\nTBLPROPERTIES ({_properties(properties)})"
     )
+
+
+def create_table(
+    name: str,
+    columns: Sequence[Column | PartitionColumn],
+    *,
+    table_format: str,
+    partitioned_by: Sequence[str] = (),
+    clustered_by: Sequence[str] = (),
+    comment: str | None = None,
+    properties: Mapping[str, Setting] | None = None,
+) -> str:
+    """An empty table of a format that keeps a history, with all its comments in one statement."""
+    listed = [
+        _column(column) if isinstance(column, Column) else f"{quote(column.name)} {column.type}" for column in columns
+    ]
+    text = f"CREATE TABLE {table_name(name)} (\n  " + ",\n  ".join(listed) + f"\n)\nUSING {table_format}"
+    text += f"\nPARTITIONED BY ({', '.join(partitioned_by)})" if partitioned_by else ""
+    text += f"\nCLUSTER BY ({', '.join(clustered_by)})" if clustered_by else ""
+    text += f"\nCOMMENT {text_literal(comment)}" if comment else ""
+    return f"{text}\nTBLPROPERTIES ({_properties(properties or {})})"
 
 
 def add_partitions(name: str, columns: Sequence[PartitionColumn], locations: Iterable[tuple[PartitionKey, str]]) -> str:

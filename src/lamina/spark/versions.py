@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lamina.app.ports import GenerationRequest
-    from lamina.app.records import Publish
     from lamina.graph.model import Column
     from lamina.identity.naming import PhysicalName
     from lamina.spark.catalog import Catalog, CatalogEntry
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 _PARTITIONS_PER_STATEMENT = 500
 
 
-def make_generation(catalog: Catalog, request: GenerationRequest, file_format: str) -> None:
+def make_generation(catalog: Catalog, request: GenerationRequest) -> None:
     """Create the external table over the manifest's folders; one made before under this name is made anew.
 
     It is not decided yet and nothing reads it, and its files are not the catalog's to delete.
@@ -50,23 +49,24 @@ def make_generation(catalog: Catalog, request: GenerationRequest, file_format: s
     root = catalog.location_of(schema)
     columns = request.shape.partition_columns
     folder = request.folder if columns else request.manifest.get((), request.folder)
-    properties = {**request.properties, ATTEMPT_PROPERTY: request.generation.rpartition("_")[2]}
-    statement = create_generation(request.generation, request.shape, f"{root}/{folder}", properties, file_format)
-    doing = f"making table `{request.generation}`"
+    generation = request.table.generation
+    properties = {**request.table.properties, ATTEMPT_PROPERTY: generation.rpartition("_")[2]}
+    statement = create_generation(generation, request.shape, f"{root}/{folder}", properties)
+    doing = f"making table `{generation}`"
     try:
         catalog.execute(statement, doing)
     except EngineError as error:
         if condition_behind(error) != "TABLE_OR_VIEW_ALREADY_EXISTS":
             raise
-        _drop_generation(catalog, request.generation)
+        _drop_generation(catalog, generation)
         catalog.execute(statement, doing)
     places = [(key, f"{root}/{path}") for key, path in request.manifest.items()] if columns else []
     for first in range(0, len(places), _PARTITIONS_PER_STATEMENT):
         portion = places[first : first + _PARTITIONS_PER_STATEMENT]
-        catalog.execute(add_partitions(request.generation, columns, portion), doing)
+        catalog.execute(add_partitions(generation, columns, portion), doing)
 
 
-def carry_out(catalog: Catalog, publish: Publish) -> None:
+def carry_out(catalog: Catalog, publish: AddPartitions | SwitchGeneration | SetView) -> None:
     """Carry out a decided publish; done twice it is the same."""
     match publish:
         case AddPartitions():

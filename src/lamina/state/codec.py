@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from lamina.app.records import (
     AddPartitions,
     Attempt,
+    CommitRows,
     Contents,
+    FastForward,
+    Head,
     Owner,
     PartitionColumn,
     PartitionKey,
     Publish,
+    RowAction,
     SetView,
     SwitchGeneration,
     TableShape,
+    WriteThrough,
 )
 from lamina.environments.pointers import Pointer
 from lamina.errors import LaminaError, Location, StateError, StateTooNew
@@ -207,8 +212,16 @@ BODY = _union(
         macros=_MACROS,
         has_star=PLAIN,
     ),
-    python=_record(PythonBody, module=PLAIN, function=PLAIN, modules=_MODULES, variables=_SETTINGS),
-    seed=_record(SeedBody, path=PLAIN, content_hash=PLAIN),
+    python=_record(
+        PythonBody,
+        module=PLAIN,
+        function=PLAIN,
+        modules=_MODULES,
+        variables=_SETTINGS,
+        on_virtual_update=_many(_SQL_TEXT),
+        macros=_MACROS,
+    ),
+    seed=_record(SeedBody, path=PLAIN, content_hash=PLAIN, on_virtual_update=_many(_SQL_TEXT), macros=_MACROS),
 )
 
 _TIME_COLUMN = _record(TimeColumn, name=PLAIN, format=PLAIN)
@@ -381,10 +394,40 @@ SHAPE = _record(
     columns=_many(_COLUMN),
     partition_columns=_many(_record(PartitionColumn, name=PLAIN, type=PLAIN, expression=PLAIN)),
 )
+_CONTENTS = Codec(
+    encode=lambda contents: [
+        [[time.start.micros, time.end.micros] if time else None, text] for time, text in contents.items()
+    ],
+    decode=lambda pairs: MappingProxyType(
+        {Interval(Instant(time[0]), Instant(time[1])) if time else None: text for time, text in pairs}
+    ),
+)
+_HEAD = _record(
+    Head,
+    physical=PLAIN,
+    sequence=PLAIN,
+    generation=PLAIN,
+    attempt=PLAIN,
+    shape=SHAPE,
+    view_sql=PLAIN,
+    contents=_CONTENTS,
+    snapshot=PLAIN,
+)
+_IN_PLACE = {"head": _HEAD, "rewritten": _INTERVALS, "is_asked": PLAIN}
 PUBLISH = _union(
     add_partitions=_record(AddPartitions, physical=PLAIN, generation=PLAIN, shape=SHAPE, partitions=_PARTITIONS),
     switch_generation=_record(SwitchGeneration, physical=PLAIN, generation=PLAIN, shape=SHAPE, description=PLAIN),
     set_view=_record(SetView, physical=PLAIN, generation=PLAIN, sql=PLAIN, shape=SHAPE, description=PLAIN),
+    commit_rows=_record(
+        CommitRows,
+        **_IN_PLACE,
+        folder=PLAIN,
+        action=_record(RowAction, name=PLAIN, text=PLAIN),
+        transaction=PLAIN,
+        writer=PLAIN,
+    ),
+    write_through=_record(WriteThrough, **_IN_PLACE, transaction=PLAIN, writer=PLAIN),
+    fast_forward=_record(FastForward, **_IN_PLACE, branch=PLAIN),
 )
 _OUTCOMES = _mapping(_record(AuditOutcomes, passed=_INTERVALS, failed=_INTERVALS, skipped=_INTERVALS))
 _READS = _many(_record(Read, physical=PLAIN, sequence=PLAIN))
@@ -428,16 +471,6 @@ _POINTERS = Codec(
             node: Pointer(version=version, definition_id=definition_id, physical=physical)
             for node, (version, definition_id, physical) in data.items()
         }
-    ),
-)
-
-
-_CONTENTS = Codec(
-    encode=lambda contents: [
-        [[time.start.micros, time.end.micros] if time else None, text] for time, text in contents.items()
-    ],
-    decode=lambda pairs: MappingProxyType(
-        {Interval(Instant(time[0]), Instant(time[1])) if time else None: text for time, text in pairs}
     ),
 )
 

@@ -17,6 +17,7 @@ from lamina.app.records import (
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
+    AttemptRetracting,
     AttemptUnchanged,
     AuditsRecorded,
     BatchRecorded,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.planning.inputs import Read
-    from lamina.timeline.interval import Instant
+    from lamina.timeline.interval import Instant, Interval, Intervals
 
 _FINISHED = frozenset({"done", "aborted"})
 
@@ -130,14 +131,17 @@ class _Contents:
             case AttemptDecided():
                 self._decide(fact)
             case AttemptDone():
+                if fact.landed is not None:
+                    self._move_head(fact.landed, fact.rewritten, is_asked=fact.is_asked)
                 attempt = self._move(fact.number, "done")
                 self._set_work(fact.physical, with_done(self._work(fact.physical), attempt))
             case AttemptUnchanged():
                 attempt = self._move(fact.number, "done", before="open")
                 self._set_work(fact.physical, with_done(self._work(fact.physical), attempt))
+            case AttemptRetracting():
+                self._move(fact.number, "retracting")
             case AttemptAborted():
-                if self._move(fact.number, "aborted").interval is not None:
-                    self._set_work(fact.physical, touched(self._work(fact.physical)))
+                self._abort(fact)
             case CoverageRemoved():
                 self._set_work(
                     fact.physical, without(self._work(fact.physical), fact.intervals, fact.followed, fact.restated_at)
@@ -192,20 +196,35 @@ class _Contents:
     def _decide(self, fact: AttemptDecided) -> None:
         attempt = self._move(fact.number, "decided")
         self.attempts[fact.number] = replace(attempt, publish=fact.publish, rows=fact.rows)
-        if fact.physical in self.outcomes:
-            self.outcomes[fact.physical] = forgotten(self.outcomes[fact.physical], attempt.interval)
-        found = self.head_sequence(fact.physical)
-        if fact.head.sequence != found + 1:
-            raise refuse_head(fact.physical, found, fact.head.sequence)
-        self.heads[fact.physical] = fact.head
-        if not fact.rewritten.is_empty:
-            rewrite = Rewrite(sequence=fact.head.sequence, intervals=fact.rewritten, is_asked=fact.is_asked)
-            self.rewrites[fact.physical] = (*self.rewrites.get(fact.physical, ()), rewrite)
-        manifest = {**self.manifests.get(fact.physical, {}), **fact.folders_set}
-        for key in fact.folders_removed:
-            manifest.pop(key, None)
-        self.manifests[fact.physical] = manifest
+        self._forget(fact.physical, attempt.interval)
+        if fact.head is not None:
+            self._move_head(fact.head, fact.rewritten, is_asked=fact.is_asked)
+            manifest = {**self.manifests.get(fact.physical, {}), **fact.folders_set}
+            for key in fact.folders_removed:
+                manifest.pop(key, None)
+            self.manifests[fact.physical] = manifest
         self._set_work(fact.physical, touched(self._work(fact.physical)))
+
+    def _abort(self, fact: AttemptAborted) -> None:
+        was_decided = self.attempt_status(fact.number) == "retracting"
+        attempt = self._move(fact.number, "aborted")
+        if was_decided:
+            self._forget(fact.physical, attempt.interval)
+        if attempt.interval is not None:
+            self._set_work(fact.physical, touched(self._work(fact.physical)))
+
+    def _forget(self, physical: PhysicalName, interval: Interval | None) -> None:
+        if physical in self.outcomes:
+            self.outcomes[physical] = forgotten(self.outcomes[physical], interval)
+
+    def _move_head(self, head: Head, rewritten: Intervals, *, is_asked: bool) -> None:
+        found = self.head_sequence(head.physical)
+        if head.sequence != found + 1:
+            raise refuse_head(head.physical, found, head.sequence)
+        self.heads[head.physical] = head
+        if not rewritten.is_empty:
+            rewrite = Rewrite(sequence=head.sequence, intervals=rewritten, is_asked=is_asked)
+            self.rewrites[head.physical] = (*self.rewrites.get(head.physical, ()), rewrite)
 
     def _write_revision(self, revision: Revision) -> None:
         found = self.newest_revision(revision.environment)
@@ -260,7 +279,7 @@ class MemoryStateStore:
             wanted_definitions = set(request.definitions)
             if request.definitions_of_pointers:
                 wanted_definitions |= {pointer.definition_id for pointer in pointers}
-            manifests = {name: contents.manifests[name] for name in request.manifests if name in contents.heads}
+            manifests = {name: contents.manifests.get(name, {}) for name in request.manifests if name in contents.heads}
             return Loaded(
                 revisions=MappingProxyType(revisions),
                 facts=MappingProxyType(_facts(contents, wanted_facts)),

@@ -129,6 +129,7 @@ def to_head(row: AnyRow) -> Head:
         shape=shape_document.read(row.shape),
         view_sql=row.view_sql,
         contents=contents_document.read(row.contents),
+        snapshot=row.snapshot,
     )
 
 

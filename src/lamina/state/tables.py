@@ -124,6 +124,7 @@ heads = Table(
     Column("shape", Text, nullable=False),
     Column("view_sql", Text),
     Column("contents", Text, nullable=False),
+    Column("snapshot", BigInteger),
     sqlite_with_rowid=False,
 )
 

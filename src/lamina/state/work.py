@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from lamina.planning.inputs import Read
     from lamina.timeline.interval import Instant, Interval
 
-_BEFORE: dict[AttemptStatus, AttemptStatus] = {"decided": "open", "done": "decided", "aborted": "open"}
+_BEFORE: dict[AttemptStatus, tuple[AttemptStatus, ...]] = {
+    "decided": ("open",),
+    "retracting": ("decided",),
+    "done": ("decided", "retracting"),
+    "aborted": ("open", "retracting"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +40,11 @@ def require_step(
     number: int, found: AttemptStatus | None, wanted: AttemptStatus, before: AttemptStatus | None = None
 ) -> None:
     """Refuse a change of status that no attempt goes through; `before` is what the change starts from, if unusual."""
-    expected = before or _BEFORE[wanted]
-    if found != expected:
+    expected = (before,) if before else _BEFORE[wanted]
+    if found not in expected:
         now = "does not exist" if found is None else f"is `{found}`"
-        raise CommitRefused(f"attempt {number} {now} and cannot become `{wanted}`, which follows `{expected}`")
+        listed = " or ".join(f"`{status}`" for status in expected)
+        raise CommitRefused(f"attempt {number} {now} and cannot become `{wanted}`, which follows {listed}")
 
 
 def touched(work: Work) -> Work:

@@ -14,6 +14,7 @@ from lamina.app.records import (
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
+    AttemptRetracting,
     AttemptUnchanged,
     AuditsRecorded,
     BatchRecorded,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Column, Connection, TableValuedAlias
 
-    from lamina.app.records import Attempt, AttemptStatus, Fact, Lease
+    from lamina.app.records import Attempt, AttemptStatus, Fact, Head, Lease
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
     from lamina.state.outcomes import Outcomes
@@ -190,7 +191,12 @@ class Writer:
             case AttemptDecided():
                 self._decide(fact)
             case AttemptDone():
+                if fact.landed is not None:
+                    self._move_head(fact.landed, fact.rewritten, is_asked=fact.is_asked)
                 self._finish(fact.number, fact.physical)
+            case AttemptRetracting():
+                self._move(fact.number, "retracting", EventDetail())
+                self._connection.execute(_SET_UNFINISHED, {"of": fact.number, "to_status": "retracting"})
             case AttemptUnchanged():
                 self._finish(fact.number, fact.physical, before="open")
             case AttemptAborted():
@@ -276,49 +282,50 @@ class Writer:
 
     def _decide(self, fact: AttemptDecided) -> None:
         self._move(fact.number, "decided", EventDetail(publish=fact.publish, rows=fact.rows))
-        self._change_outcomes(
-            fact.physical, lambda before: before and forgotten(before, self._attempt(fact.number).interval)
-        )
+        self._forget(fact.physical, fact.number)
         self._connection.execute(_SET_UNFINISHED, {"of": fact.number, "to_status": "decided"})
-        found, head = self.head_sequence(fact.physical), fact.head
+        if fact.head is not None:
+            self._move_head(fact.head, fact.rewritten, is_asked=fact.is_asked)
+            self._change_manifest(fact, fact.head.sequence)
+        before = self._latest_work(fact.physical)
+        self._add_work(fact.physical, before, touched(before), fact.number)
+
+    def _move_head(self, head: Head, rewritten: Intervals, *, is_asked: bool) -> None:
+        found = self.head_sequence(head.physical)
         if head.sequence != found + 1:
-            raise refuse_head(fact.physical, found, head.sequence)
+            raise refuse_head(head.physical, found, head.sequence)
         self._connection.execute(
             _ADD[_heads],
             {
-                "physical": fact.physical,
+                "physical": head.physical,
                 "sequence": head.sequence,
                 "generation": head.generation,
                 "attempt": head.attempt,
                 "shape": shape_document.write(head.shape),
                 "view_sql": head.view_sql,
                 "contents": contents_document.write(head.contents),
+                "snapshot": head.snapshot,
             },
         )
-        if not fact.rewritten.is_empty:
+        if not rewritten.is_empty:
             self._connection.execute(
                 _ADD[tables.rewrites],
                 {
-                    "physical": fact.physical,
+                    "physical": head.physical,
                     "sequence": head.sequence,
-                    "intervals": intervals_document.write(fact.rewritten),
-                    "is_asked": int(fact.is_asked),
+                    "intervals": intervals_document.write(rewritten),
+                    "is_asked": int(is_asked),
                 },
             )
+
+    def _change_manifest(self, fact: AttemptDecided, sequence: int) -> None:
         folders: dict[Any, str | None] = {**fact.folders_set, **dict.fromkeys(fact.folders_removed)}
         if folders:
             rows = [
-                {
-                    "physical": fact.physical,
-                    "partition": write_partition(key),
-                    "sequence": head.sequence,
-                    "folder": folder,
-                }
+                {"physical": fact.physical, "partition": write_partition(key), "sequence": sequence, "folder": folder}
                 for key, folder in folders.items()
             ]
             self._connection.execute(_ADD[tables.manifest], rows)
-        before = self._latest_work(fact.physical)
-        self._add_work(fact.physical, before, touched(before), fact.number)
 
     def _finish(self, number: int, physical: PhysicalName, before: AttemptStatus | None = None) -> None:
         self._move(number, "done", EventDetail(), before)
@@ -327,6 +334,8 @@ class Writer:
         self._add_work(physical, work, with_done(work, self._attempt(number)), number)
 
     def _abort(self, fact: AttemptAborted) -> None:
+        if self.attempt_status(fact.number) == "retracting":
+            self._forget(fact.physical, fact.number)
         self._move(fact.number, "aborted", EventDetail(reason=fact.reason))
         self._connection.execute(_END_UNFINISHED, {"of": fact.number})
         if self._attempt(fact.number).interval is not None:
@@ -377,6 +386,10 @@ class Writer:
             self._connection.execute(_ADD[tables.audits], _audit_rows(fact))
         if fact.is_shown:
             self._change_outcomes(fact.physical, lambda before: remembered(before, fact.interval, fact.results))
+
+    def _forget(self, physical: PhysicalName, number: int) -> None:
+        """Nothing is known any more about the rows that an attempt replaces."""
+        self._change_outcomes(physical, lambda before: before and forgotten(before, self._attempt(number).interval))
 
     def _change_outcomes(self, physical: PhysicalName, change: Callable[[Outcomes], Outcomes]) -> None:
         row = self._connection.execute(_LATEST_AUDITED, {"physical": physical}).first()

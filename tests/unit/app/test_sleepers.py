@@ -46,7 +46,7 @@ def check_healed(place: Place, expected: Content) -> None:
     assert not place.unsettled().attempts
     assert not place.unsettled().revisions
     place.clock.advance(A_DAY_AND_MORE)
-    place.process().application()._settle("run")
+    place.process().application()._settle("run", place.clock.now())
     assert place.unsettled().is_empty
     assert place.catalog.everything() == expected
 

@@ -13,7 +13,8 @@ from lamina.app.events import Event
 from lamina.app.ports import ProjectSettings, QueryResult
 from lamina.app.records import HistoryEntry
 from lamina.app.report import NodeResult, Report, planned
-from lamina.app.requests import AuditsRequest, PlanRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, SourceColumnsRequest
+from lamina.app.source_columns import SourceColumnsReport
 from lamina.bootstrap import Diagnosis, OpenOptions
 from lamina.cli.services import Services
 from lamina.environments.pointers import Revision
@@ -91,6 +92,7 @@ class FakeApplication:
     checkpoints: tuple[Revision, ...] = ()
     found: ModelIntervals | None = None
     entries: tuple[HistoryEntry, ...] = ()
+    columns: SourceColumnsReport | None = None
     requests: list[Any] = field(default_factory=list)
     is_closed: bool = False
     emit: Callable[[Event], None] = lambda event: None
@@ -141,6 +143,10 @@ class FakeApplication:
     def history(self, run_id: str | None, limit: int) -> tuple[HistoryEntry, ...]:
         self.requests.append((run_id, limit))
         return self.entries
+
+    def source_columns(self, request: SourceColumnsRequest) -> SourceColumnsReport:
+        self.requests.append(request)
+        return self._answer(self.columns)
 
     def close(self) -> None:
         self.is_closed = True

@@ -39,6 +39,7 @@ def test_the_commands_of_this_release_are_there():
         ("env", "list"),
         ("env", "show"),
         ("promote",),
+        ("source", "columns"),
         ("intervals",),
         ("history",),
         ("doctor",),

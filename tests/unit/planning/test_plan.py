@@ -257,7 +257,7 @@ def test_an_embedded_model_has_no_table_but_reaches_its_readers():
 def test_kinds_that_cannot_be_built_yet_are_all_named():
     world = World(
         model("shop.a", kind=Managed()),
-        model("shop.b", table_format="iceberg"),
+        model("shop.b", table_format="hudi"),
         model("shop.c"),
         model("shop.d", kind=Custom(materialization="mine")),
     )

@@ -87,7 +87,14 @@ def test_every_field_of_a_stored_class_is_stored(record):
 def test_every_kind_body_and_publish_can_be_stored():
     assert {record.cls for record in KIND.records.values()} == set(KINDS)
     assert set(BODY.records) == {"sql", "python", "seed"}
-    assert set(PUBLISH.records) == {"add_partitions", "switch_generation", "set_view"}
+    assert set(PUBLISH.records) == {
+        "add_partitions",
+        "switch_generation",
+        "set_view",
+        "commit_rows",
+        "write_through",
+        "fast_forward",
+    }
 
 
 def test_tags_and_fields_stay_what_they_are():

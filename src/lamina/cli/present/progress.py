@@ -22,6 +22,8 @@ from lamina.app.events import (
     Recovering,
     SparkStarted,
     SparkStarting,
+    StatementsNotRun,
+    StatementsRun,
     ViewsChanged,
     Waiting,
     WorkPlanned,
@@ -114,7 +116,7 @@ class _Lines:
             case NodeFailed():
                 for node, index in [key for key in self._batches if key[0] == event.node]:
                     self._end_batch(node, index)
-            case BatchRetried() | NodeSkipped() | AuditsAsked():
+            case BatchRetried() | NodeSkipped() | AuditsAsked() | StatementsRun() | StatementsNotRun():
                 pass
             case _:
                 assert_never(event)
@@ -189,6 +191,8 @@ def _lasting(event: Event) -> Text | None:
             )
         case NodeFailed():
             return Text(f"failed {event.node}: {event.error.message}", style="red")
+        case StatementsNotRun():
+            return Text(f"failed {event.node}: a statement behind its view in {event.environment}", style="red")
         case NodeSkipped():
             return Text(f"skipped {event.node}: {event.why}", style="yellow")
         case _:
@@ -215,5 +219,7 @@ def _passing(event: Event) -> Text | None:
             return Text(f"asked {count_of(event.audits, 'audit')} of {event.about}{interval}: {outcome}")
         case ViewsChanged():
             return Text(f"{count_of(event.views, 'view')} of {event.environment} changed")
+        case StatementsRun():
+            return Text(f"statements behind views of {event.environment} run for {count_of(event.models, 'model')}")
         case _:
             return None

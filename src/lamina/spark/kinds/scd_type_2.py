@@ -68,16 +68,7 @@ def scd_type_2_by_time(
 
     The last column is `PROBLEM`: rows in which it is not NULL forbid to use the result.
     """
-    at = _time_of(source, kind.updated_at_name)
-    starts = sf.col(f"{_NEW}.at").cast(kind.time_data_type)
-    rules = _Rules(
-        facts=(at.alias("at"),),
-        # The open row has no time when the column is younger than the row: the source knows better.
-        is_changed=sf.expr(f"{_OLD}.at IS NULL OR {_NEW}.at > {_OLD}.at"),
-        starts=starts,
-        first_starts=starts if kind.updated_at_as_valid_from else _literal(_EPOCH, kind),
-    )
-    return _histories(base, source, kind, rules, execution_time)
+    return _histories(base, source, kind, _rules_by_time(source, kind), execution_time)
 
 
 def scd_type_2_by_column(
@@ -89,31 +80,18 @@ def scd_type_2_by_column(
     `updated_at_name` names it; a row of an earlier time than the open one says nothing new. That column is no change
     by itself when all columns are compared.
     """
-    is_changed = f"NOT ({_NEW}.compared <=> {_OLD}.compared)"
-    facts = [_compared(source, kind).alias("compared")]
-    starts = _literal(execution_time, kind)
-    if kind.updated_at_name is not None:
-        facts.append(_time_of(source, kind.updated_at_name).alias("at"))
-        is_changed += f" AND NOT coalesce({_NEW}.at < {_OLD}.at, false)"
-        starts = sf.col(f"{_NEW}.at").cast(kind.time_data_type)
-    rules = _Rules(
-        facts=tuple(facts),
-        is_changed=sf.expr(is_changed),
-        starts=starts,
-        first_starts=starts if kind.execution_time_as_valid_from else _literal(_EPOCH, kind),
-    )
-    return _histories(base, source, kind, rules, execution_time)
+    return _histories(base, source, kind, _rules_by_column(source, kind, execution_time), execution_time)
 
 
 def scd_type_2(base: DataFrame | None, source: DataFrame, kind: ScdType2, *, execution_time: Instant) -> DataFrame:
     """All histories after a run, by time or by column."""
-    match kind:
-        case ScdType2ByTime():
-            return scd_type_2_by_time(base, source, kind, execution_time=execution_time)
-        case ScdType2ByColumn():
-            return scd_type_2_by_column(base, source, kind, execution_time=execution_time)
-        case _:
-            assert_never(kind)
+    return _histories(base, source, kind, _rules(source, kind, execution_time), execution_time)
+
+
+def changed_histories(base: DataFrame, source: DataFrame, kind: ScdType2, *, execution_time: Instant) -> DataFrame:
+    """Of what `scd_type_2` gives only the rows that are not in `base`: those that begin, and those that end now."""
+    rules = _rules(source, kind, execution_time)
+    return _histories(base, source, kind, rules, execution_time, only_changed=True)
 
 
 def check_source(source: DataFrame, kind: ScdType2) -> None:
@@ -121,9 +99,54 @@ def check_source(source: DataFrame, kind: ScdType2) -> None:
     check_fold(scd_type_2(None, source, kind, execution_time=_EPOCH), source, kind)
 
 
+# --- what the kinds do differently ------------------------------------------------------------------------------------
+def _rules(source: DataFrame, kind: ScdType2, execution_time: Instant) -> _Rules:
+    match kind:
+        case ScdType2ByTime():
+            return _rules_by_time(source, kind)
+        case ScdType2ByColumn():
+            return _rules_by_column(source, kind, execution_time)
+        case _:
+            assert_never(kind)
+
+
+def _rules_by_time(source: DataFrame, kind: ScdType2ByTime) -> _Rules:
+    at = _time_of(source, kind.updated_at_name)
+    starts = sf.col(f"{_NEW}.at").cast(kind.time_data_type)
+    return _Rules(
+        facts=(at.alias("at"),),
+        # The open row has no time when the column is younger than the row: the source knows better.
+        is_changed=sf.expr(f"{_OLD}.at IS NULL OR {_NEW}.at > {_OLD}.at"),
+        starts=starts,
+        first_starts=starts if kind.updated_at_as_valid_from else _literal(_EPOCH, kind),
+    )
+
+
+def _rules_by_column(source: DataFrame, kind: ScdType2ByColumn, execution_time: Instant) -> _Rules:
+    is_changed = f"NOT ({_NEW}.compared <=> {_OLD}.compared)"
+    facts = [_compared(source, kind).alias("compared")]
+    starts = _literal(execution_time, kind)
+    if kind.updated_at_name is not None:
+        facts.append(_time_of(source, kind.updated_at_name).alias("at"))
+        is_changed += f" AND NOT coalesce({_NEW}.at < {_OLD}.at, false)"
+        starts = sf.col(f"{_NEW}.at").cast(kind.time_data_type)
+    return _Rules(
+        facts=tuple(facts),
+        is_changed=sf.expr(is_changed),
+        starts=starts,
+        first_starts=starts if kind.execution_time_as_valid_from else _literal(_EPOCH, kind),
+    )
+
+
 # --- the fold ---------------------------------------------------------------------------------------------------------
 def _histories(
-    base: DataFrame | None, source: DataFrame, kind: ScdType2, rules: _Rules, execution_time: Instant
+    base: DataFrame | None,
+    source: DataFrame,
+    kind: ScdType2,
+    rules: _Rules,
+    execution_time: Instant,
+    *,
+    only_changed: bool = False,
 ) -> DataFrame:
     _check_names(source, kind)
     now = _literal(execution_time, kind)
@@ -143,8 +166,9 @@ def _histories(
     ends = sf.when(is_ended, starts)
     if kind.invalidate_hard_deletes:
         ends = ends.when(sf.col(_NEW).isNull(), sf.greatest(now, valid_from))
+    is_old = sf.col(_IS_OPEN) & ends.isNotNull() if only_changed else ~sf.col(_IS_NEW)
     return (
-        seen.filter(~sf.col(_IS_NEW) | is_added | sf.col(PROBLEM).isNotNull())
+        seen.filter(is_old | (sf.col(_IS_NEW) & is_added) | sf.col(PROBLEM).isNotNull())
         .withColumns(
             {
                 kind.valid_from_name: sf.when(sf.col(_IS_NEW), starts).otherwise(valid_from),

@@ -1,0 +1,170 @@
+"""Delta Lake: changes are transactions that carry a number, and the table takes each number once.
+
+Rows that an audit may hold back lie in the batch's folder until they are decided; others are written by the transaction
+itself, which is decided right before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from lamina.app.ports import Aside, Shown
+from lamina.errors import BadModelResult
+from lamina.graph.formats import DELTA
+from lamina.spark.errors import is_failure_of_spark
+from lamina.spark.formats.batch import Observed
+from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows
+from lamina.spark.kinds.merge import CHANGES
+from lamina.spark.partitions import plan_partitions
+from lamina.spark.tables import table_name
+from lamina.sql.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lamina.app.ports import GenerationRequest, Place, TableOptions, WriteRequest
+    from lamina.app.records import CommitRows, Head, RowAction, WriteThrough
+    from lamina.graph.kinds import Setting
+    from lamina.graph.model import Column
+    from lamina.spark.formats.batch import Measured
+    from lamina.spark.formats.lake import Change, Task
+
+_LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
+_MANY = 1000
+_NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
+
+
+class DeltaFormat(LakeFormat):
+    """Delta Lake."""
+
+    table_format = DELTA
+    keeps_empty_text = False
+
+    def layout(self, request: WriteRequest | GenerationRequest, columns: Sequence[Column]) -> Layout:
+        """Partition columns as on parquet, or clustering instead."""
+        clustered = request.table.clustered_by
+        if clustered:
+            return Layout(clustered_by=tuple(_column_for(text, columns) for text in clustered))
+        planned = plan_partitions(request.partitioned_by, columns)
+        return Layout(columns=planned, partitioned_by=tuple(quote(column.name) for column in planned))
+
+    def properties(self, _options: TableOptions, names: Sequence[str]) -> Mapping[str, Setting]:
+        """Names with blanks or brackets need columns to be told apart by number."""
+        return {"delta.columnMapping.mode": "name"} if any(_NEEDS_MAPPING.search(name) for name in names) else {}
+
+    def snapshot_of(self, session: SparkSession, table: str) -> int | None:
+        """The table's newest version, which this session has made if it has made any."""
+        made = session.conf.get(_LAST_VERSION, None)
+        if made is not None:
+            return int(made)
+        found = session.sql(f"DESCRIBE HISTORY {table_name(table)} LIMIT 1").collect()
+        return int(found[0]["version"]) if found else None
+
+    def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
+        """Write aside what must wait, and everything else by the transaction itself."""
+        decide, session = task.request.write_through, task.session
+        may_be_shown = change.is_readable_apart or not task.request.has_audits
+        if decide is None or change.action.name == "merge" or not may_be_shown or not task.request.recorded.is_empty:
+            measured = stage(task, change, keeps_empty_text=self.keeps_empty_text)
+            return measured, Aside(action=change.action), staged_rows(session, task.path, change.batch.shape)
+        observed = Observed(change.rows, change.batch, keeps_empty_text=self.keeps_empty_text)
+        publish = decide(change.batch.shape)
+        task.reach("write.half_folder")
+        number_writes(session, publish)
+        apply_rows(session, observed.rows, change.base.head.generation, change.action)
+        measured = observed.measured()
+        snapshot = landed_version(session, publish)
+        head = change.base.head
+        shown = session.sql(f"SELECT * FROM {table_name(head.generation)} VERSION AS OF {snapshot}")
+        return measured, Shown(publish=publish, snapshot=snapshot), shown
+
+    def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
+        """A clone: the same files under another name."""
+        moment = "" if source.snapshot is None else f" VERSION AS OF {source.snapshot}"
+        name = table_name(request.table.generation)
+        session.sql(f"CREATE TABLE {name} SHALLOW CLONE {table_name(source.generation)}{moment}")
+
+
+def commit(session: SparkSession, publish: CommitRows, root: str) -> int | None:
+    """Carry out a change whose rows lie in a folder; done twice, the table skips it. Answers the version it made."""
+    rows = staged_rows(session, f"{root}/{publish.folder}", publish.head.shape)
+    number_writes(session, publish)
+    try:
+        apply_rows(session, rows, publish.generation, publish.action)
+    except Exception as error:
+        if not is_failure_of_spark(error):
+            raise
+        landed = find_version(session, publish)
+        if landed is None:
+            raise
+        return landed
+    return landed_version(session, publish)
+
+
+def apply_rows(session: SparkSession, rows: DataFrame, table: str, action: RowAction) -> None:
+    """Put rows into a table in one transaction of this session."""
+    target = table_name(table)
+    match action.name:
+        case "merge":
+            rows.createOrReplaceTempView(CHANGES)
+            session.sql(f"MERGE INTO {target} AS target {action.text}")
+        case "append":
+            fitted(session, rows, table).writeTo(target).append()
+        case "replace_where":
+            fitted(session, rows, table).writeTo(target).overwrite(sf.expr(action.text))
+        case "replace_partitions":
+            fitted(session, rows, table).writeTo(target).overwritePartitions()
+
+
+def number_writes(session: SparkSession, publish: CommitRows | WriteThrough, mark: str | None = None) -> None:
+    """Have every write of a session carry the publish's number; the session is used for nothing else."""
+    session.conf.set("spark.databricks.delta.write.txnAppId", publish.writer)
+    session.conf.set("spark.databricks.delta.write.txnVersion", str(publish.transaction))
+    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", mark or _mark(publish))
+
+
+def landed_version(session: SparkSession, publish: CommitRows | WriteThrough) -> int | None:
+    """The version that a write of this session made; where it made none, the one that holds it already."""
+    made = session.conf.get(_LAST_VERSION, None)
+    if made is not None:
+        return int(made)
+    found = find_version(session, publish)
+    if found is not None:
+        return found
+    newest = session.sql(f"DESCRIBE HISTORY {table_name(publish.generation)} LIMIT 1").collect()
+    return int(newest[0]["version"]) if newest else None
+
+
+def find_version(session: SparkSession, publish: CommitRows | WriteThrough) -> int | None:
+    """The version that carries the publish, found in the table's history."""
+    history = session.sql(f"DESCRIBE HISTORY {table_name(publish.generation)} LIMIT {_MANY}")
+    found = history.filter(sf.col("userMetadata") == _mark(publish)).select("version").collect()
+    return int(found[0]["version"]) if found else None
+
+
+def fence(session: SparkSession, publish: CommitRows | WriteThrough) -> int | None:
+    """Use the publish's number up, so that it can never land any more; answers the version if it had landed."""
+    number_writes(session, publish, f"lamina fence {publish.attempt}")
+    target = table_name(publish.generation)
+    session.sql(f"INSERT INTO {target} SELECT * FROM {target} WHERE false")
+    return find_version(session, publish)
+
+
+def _mark(publish: CommitRows | WriteThrough) -> str:
+    return f"lamina {publish.writer} {publish.attempt}"
+
+
+def _column_for(text: str, columns: Sequence[Column]) -> str:
+    name = text.strip().strip("`")
+    found = next((column.name for column in columns if column.name.casefold() == name.casefold()), None)
+    if found is None:
+        raise BadModelResult(
+            f"`clustered_by`: `{text}` is not one of the output's columns",
+            hint="Delta tables are clustered by columns, not by expressions",
+        )
+    return quote(found)

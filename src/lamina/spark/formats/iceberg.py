@@ -1,0 +1,165 @@
+"""Apache Iceberg: a batch is written to a branch made from what is shown, and the table is moved forward to it.
+
+Moving forward is refused when the table is no longer what the branch was made from, so a late statement does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lamina.app.ports import OnBranch
+from lamina.errors import EngineError
+from lamina.graph.formats import ICEBERG
+from lamina.spark.formats.batch import Observed
+from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows, stored_rows
+from lamina.spark.kinds.merge import CHANGES
+from lamina.spark.partitions import plan_partitions
+from lamina.spark.tables import table_name, text_literal
+from lamina.sql.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lamina.app.ports import GenerationRequest, Place, TableOptions, WriteRequest
+    from lamina.app.records import FastForward, Head, RowAction
+    from lamina.graph.kinds import Setting
+    from lamina.graph.model import Column
+    from lamina.spark.formats.batch import Measured
+    from lamina.spark.formats.lake import Change, Task
+
+_TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
+_SIZED = re.compile(r"(bucket|truncate)\s*\(\s*(\d+)\s*,\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
+_TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
+_PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
+
+
+class IcebergFormat(LakeFormat):
+    """Apache Iceberg."""
+
+    table_format = ICEBERG
+    keeps_empty_text = True
+
+    def layout(self, request: WriteRequest | GenerationRequest, columns: Sequence[Column]) -> Layout:
+        """Transforms as Iceberg has them; other expressions get a hidden column, as on parquet."""
+        specs: list[str] = []
+        others: list[str] = []
+        for text in request.partitioned_by:
+            spec = _transform(text.strip(), columns)
+            if spec is None:
+                others.append(text)
+            elif spec not in specs:
+                specs.append(spec)
+        hidden = tuple(column for column in plan_partitions(others, columns) if column.is_hidden)
+        return Layout(
+            columns=hidden,
+            partitioned_by=(*specs, *(quote(column.name) for column in hidden)),
+            ordered_by=request.table.clustered_by,
+        )
+
+    def properties(self, options: TableOptions, _names: Sequence[str]) -> Mapping[str, Setting]:
+        """The format of its files is a property of the table."""
+        return {"write.format.default": options.storage_format.lower()} if options.storage_format else {}
+
+    def snapshot_of(self, session: SparkSession, table: str) -> int | None:
+        """The table's newest snapshot."""
+        return snapshot_of_reference(session, table, "main")
+
+    def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
+        """Write to a branch; the rows lie in the batch's folder first where they must be read apart from others."""
+        session, head = task.session, change.base.head
+        is_staged = change.action.name == "merge" or (task.request.has_audits and not change.is_readable_apart)
+        branch = f"lamina_{task.request.attempt}"
+        target = f"{table_name(head.generation)}.{quote(f'branch_{branch}')}"
+        moment = "" if head.snapshot is None else f" AS OF VERSION {head.snapshot}"
+        measured = stage(task, change, keeps_empty_text=True) if is_staged else None
+        session.sql(f"ALTER TABLE {table_name(head.generation)} CREATE BRANCH {quote(branch)}{moment}")
+        task.reach("write.half_folder")
+        if measured is not None:
+            rows = staged_rows(session, task.path, change.batch.shape)
+            _apply(session, rows, head, target, change.action)
+        else:
+            observed = Observed(change.rows, change.batch, keeps_empty_text=True)
+            _apply(session, observed.rows, head, target, change.action)
+            measured = observed.measured()
+        snapshot = snapshot_of_reference(session, head.generation, branch)
+        if snapshot is None:
+            raise EngineError(f"branch `{branch}` of `{head.generation}` is gone", hint="run the command again")
+        return measured, OnBranch(branch=branch, snapshot=snapshot), session.table(target)
+
+    def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
+        """Iceberg shares no files between tables, so rows are copied."""
+        name = request.table.generation
+        self.create(session, name, source.shape, self.layout(request, source.shape.columns), request.table)
+        rows = stored_rows(session, source)
+        fitted(session, rows, name).writeTo(table_name(name)).append()
+
+
+def _apply(session: SparkSession, rows: DataFrame, head: Head, target: str, action: RowAction) -> None:
+    match action.name:
+        case "merge":
+            rows.createOrReplaceTempView(CHANGES)
+            session.sql(f"MERGE INTO {target} AS target {action.text}")
+        case "append":
+            fitted(session, rows, head.generation).writeTo(target).append()
+        case "replace_where":
+            # Overwriting by a filter can only drop whole files; deleting rewrites those that hold other rows too.
+            session.sql(f"DELETE FROM {target} WHERE {action.text}")
+            fitted(session, rows, head.generation).writeTo(target).append()
+        case "replace_partitions":
+            fitted(session, rows, head.generation).writeTo(target).overwritePartitions()
+
+
+def snapshot_of_reference(session: SparkSession, table: str, name: str) -> int | None:
+    """The snapshot that a branch of a table stands for."""
+    rows = session.sql(f"SELECT snapshot_id FROM {table_name(table)}.refs WHERE name = {text_literal(name)}").collect()
+    return int(rows[0][0]) if rows else None
+
+
+def fast_forward_text(publish: FastForward) -> str:
+    """The statement that lets a table have what its branch holds."""
+    catalog, table = split_catalog(publish.generation)
+    return (
+        f"CALL {quote(catalog)}.system.fast_forward("
+        f"table => {text_literal(table_name(table))}, branch => 'main', to => {text_literal(publish.branch)})"
+    )
+
+
+def drop_branch_text(publish: FastForward) -> str:
+    """The statement that forgets a branch."""
+    return f"ALTER TABLE {table_name(publish.generation)} DROP BRANCH IF EXISTS {quote(publish.branch)}"
+
+
+def is_landed_text(publish: FastForward) -> str:
+    """A query that has a row when the table is at the branch's snapshot, or came from there."""
+    return (
+        f"SELECT 1 FROM {table_name(publish.generation)}.history "
+        f"WHERE snapshot_id = {publish.head.snapshot} AND is_current_ancestor LIMIT 1"
+    )
+
+
+def split_catalog(name: str) -> tuple[str, str]:
+    """A table's catalog and its name in there."""
+    first, _, rest = name.partition(".")
+    return (first, rest) if "." in rest else ("spark_catalog", name)
+
+
+def _transform(text: str, columns: Sequence[Column]) -> str | None:
+    """What Iceberg partitions by for an expression of `partitioned_by`, where it has a word for it."""
+    by_name = {column.name.casefold(): column for column in columns}
+
+    def find(name: str) -> Column | None:
+        return by_name.get(name.strip("`").replace("``", "`").casefold())
+
+    if _PLAIN_NAME.fullmatch(text) and (column := find(text)) is not None:
+        return f"days({quote(column.name)})" if column.type in _TIMESTAMPS else quote(column.name)
+    found = _TRANSFORM.fullmatch(text)
+    if found is not None and (column := find(found[2])) is not None and column.type in _TIMESTAMPS | {"date"}:
+        unit = found[1].lower().rstrip("s") + "s"
+        return None if unit == "hours" and column.type == "date" else f"{unit}({quote(column.name)})"
+    sized = _SIZED.fullmatch(text)
+    if sized is not None and (column := find(sized[3])) is not None:
+        return f"{sized[1].lower()}({sized[2]}, {quote(column.name)})"
+    return None

@@ -1,0 +1,59 @@
+"""A Spark Connect server on loopback that lives as long as the tests."""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pyspark
+
+
+def start_server(folder: Path, config: dict[str, str]) -> str:
+    """Start a server with its catalog and files in a folder; answers its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
+        "spark.sql.session.timeZone": "America/New_York",
+        **config,
+    }
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in config.items():
+        command += ["--conf", f"{key}={value}"]
+    with (folder / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "spark-internal"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
+        )
+    # Registered before any client: PySpark's clients call their server once more at exit and would wait for it long.
+    atexit.register(_end, server)
+    _wait_for(port, server, folder / "server.log")
+    return f"sc://127.0.0.1:{port}"
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    server.wait(30)
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        if server.poll() is not None:
+            break
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise RuntimeError(f"the Connect server did not start:\n{log.read_text(errors='replace')[-4000:]}")

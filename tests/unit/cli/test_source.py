@@ -1,0 +1,60 @@
+"""`lamina source columns`: what is asked of the application, and how its answer is told."""
+
+from __future__ import annotations
+
+import json
+
+from lamina.app.requests import SourceColumnsRequest
+from lamina.app.source_columns import SourceColumnsReport, TableColumns
+from lamina.errors import AnalysisFailed
+from lamina.graph.model import Column
+from lamina.graph.names import NodeName
+from tests.kit.models import instant
+from tests.unit.cli.conftest import Lamina
+from tests.unit.cli.fake_application import FakeApplication
+
+ORDERS = TableColumns(
+    name=NodeName("raw.orders"),
+    status="written",
+    file="sources/raw.yml",
+    columns=(Column(name="id", type="bigint", comment="the key"),),
+)
+MISSING = TableColumns(name=NodeName("raw.gone"), status="failed", error=AnalysisFailed("there is no `raw.gone`"))
+
+
+def test_names_and_flags_reach_the_application(lamina: Lamina, application: FakeApplication):
+    application.columns = SourceColumnsReport(tables=())
+    answer = lamina("source", "columns", "raw.orders", "raw.b", "--check")
+    assert answer.exit_code == 0
+    assert "Nothing to do" in answer.stdout
+    assert application.requests == [
+        SourceColumnsRequest(now=instant("2024-01-08"), names=("raw.orders", "raw.b"), is_check=True)
+    ]
+
+
+def test_tables_and_failures_are_told(lamina: Lamina, application: FakeApplication):
+    application.columns = SourceColumnsReport(tables=(ORDERS, MISSING))
+    answer = lamina("source", "columns", "--all")
+    assert answer.exit_code == 1
+    assert "raw.orders" in answer.stdout
+    assert "1 table written" in answer.stdout
+    assert "there is no `raw.gone`" in answer.stderr
+
+
+def test_the_document_holds_every_table(lamina: Lamina, application: FakeApplication):
+    application.columns = SourceColumnsReport(tables=(ORDERS, MISSING))
+    answer = lamina("source", "columns", "--json")
+    document = json.loads(answer.stdout)
+    assert (document["schema_version"], document["command"], document["status"]) == (1, "source columns", "failed")
+    assert document["sources"][0] == {
+        "name": "raw.orders",
+        "status": "written",
+        "file": "sources/raw.yml",
+        "columns": [{"name": "id", "type": "bigint", "description": "the key"}],
+        "error": None,
+    }
+    assert document["sources"][1]["error"]["code"] == "LAM-SPARK-005"
+
+
+def test_names_and_all_exclude_each_other(lamina: Lamina):
+    assert lamina("source", "columns", "raw.orders", "--all").exit_code == 2
