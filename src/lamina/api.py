@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.requests import PlanRequest, PromoteRequest, SourceColumnsRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
 from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
 from lamina.errors import UsageError
 from lamina.planning.inputs import Flags
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lamina.app.application import Application
+    from lamina.app.audit_environment import AuditsReport
     from lamina.app.events import Event
     from lamina.app.promote import PromoteReport
     from lamina.app.report import Report
@@ -96,6 +97,13 @@ class Project:
         return self._application.promote(
             PromoteRequest(source=source.lower(), destination=destination.lower(), now=now, **values)
         )
+
+    def audit(self, env: str | None = None, *, execution_time: str | None = None, **flags: Any) -> AuditsReport:
+        """Ask the audits of an environment about what is built; failures are in the report, they do not raise."""
+        _check_keywords(flags, {"select", "exclude", "start", "end", "concurrency"})
+        values = {**flags, **{name: _texts(flags.get(name, ())) for name in ("select", "exclude")}}
+        now = parse_execution_time(execution_time)
+        return self._application.audit(AuditsRequest(environment=env, now=now, **values))
 
     def source_columns(
         self, *names: str, all: bool = False, check: bool = False, execution_time: str | None = None

@@ -42,8 +42,21 @@ MODEL (name shop.odd, kind FULL, audits (not_null(columns := id), forall(criteri
 SELECT count(*) AS id FROM shop.orders
 """,
 }
+APART = {
+    "audits__sums_sql": """
+AUDIT (name sums_agree, standalone true);
+SELECT 1 FROM shop.totals AS t WHERE t.orders <> (SELECT count(*) FROM shop.orders)
+""",
+    "sources__raw_yml": """
+sources:
+  - name: raw.orders
+    audits:
+      - {name: number_of_rows, threshold: 0}
+      - {name: not_null, columns: [id], blocking: false}
+""",
+}
 SCRIPT = """
-import json, re, sys
+import json, pathlib, re, sys
 from lamina import Project
 
 seen = {}
@@ -66,6 +79,17 @@ with Project.open(sys.argv[1]) as project:
     seen["kept"] = [sorted(str(row.id) for row in rows) for rows in kept]
     seen["skipped"] = project.build(execution_time="2024-01-04", skip_audits=True).to_dict()
     seen["named"] = project.build(execution_time="2024-01-04", select="shop.odd", force=True).to_dict()
+    seen["asked"] = project.audit(execution_time="2024-01-04", exclude="shop.odd").to_dict()
+    seen["one day"] = project.audit(execution_time="2024-01-04", select="shop.orders", end="2024-01-02").to_dict()
+    model = pathlib.Path(sys.argv[1], "models", "orders.sql")
+    text = model.read_text()
+    model.write_text(text.replace("audits (", "audits (accepted_values(column := amount, is_in := (1, 5)),"))
+    seen["planned"] = project.plan(execution_time="2024-01-04").to_dict()
+    seen["new audit"] = project.build(execution_time="2024-01-04").to_dict()
+    seen["still shown"] = project.query("SELECT id FROM shop.orders").count()
+    model.write_text(text.replace("audits (", "audits (accepted_values(column := amount, is_in := (1, 5, -1)),"))
+    seen["mended audit"] = project.build(execution_time="2024-01-04", exclude="shop.odd").to_dict()
+    seen["again"] = project.build(execution_time="2024-01-04", exclude="shop.odd").to_dict()
 print("SEEN" + json.dumps(seen))
 """
 
@@ -77,7 +101,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "name: shop\ndefaults: {start: 2024-01-01}\n"
         "spark: {master: 'local[2]', config: {spark.sql.shuffle.partitions: 1}}\n"
     )
-    project.write(lamina_yaml=config, **{f"models__{name}_sql": text for name, text in MODELS.items()})
+    project.write(lamina_yaml=config, **{f"models__{name}_sql": text for name, text in MODELS.items()}, **APART)
     answer = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(project.folder)],
         env=surroundings(),
@@ -142,3 +166,56 @@ def test_an_audit_that_spark_cannot_carry_out_is_named(seen: dict[str, Any]) -> 
     message = node(seen["named"], "odd")["error"]["message"]
     assert message.startswith("audit `forall(criteria := (1 / (id - 5) < 1))` of `shop.odd`")
     assert "DIVIDE_BY_ZERO" in message
+
+
+def asked(document: dict[str, Any]) -> dict[tuple[str, str], tuple[str, int]]:
+    return {(row["node"], row["name"]): (row["status"], row["failing_rows"]) for row in document["audits"]}
+
+
+def test_sources_are_audited_before_they_are_read_and_standalone_audits_after(seen: dict[str, Any]) -> None:
+    assert asked(seen["build"]) == {
+        ("raw.orders", "number_of_rows"): ("passed", 0),
+        ("raw.orders", "not_null"): ("passed", 0),
+        ("sums_agree", "sums_agree"): ("passed", 0),
+    }
+    assert asked(seen["refused"])["raw.orders", "not_null"] == ("failed", 1)
+
+
+def test_the_audit_command_asks_about_all_that_is_built(seen: dict[str, Any]) -> None:
+    document = seen["asked"]
+    assert document["status"] == "failed"
+    assert asked(document) == {
+        ("raw.orders", "number_of_rows"): ("passed", 0),
+        ("raw.orders", "not_null"): ("failed", 1),
+        ("shop.orders", "not_null"): ("failed", 1),
+        ("shop.orders", "unique_values"): ("failed", 1),
+        ("shop.orders", "accepted_range"): ("failed", 1),
+        ("shop.orders", "has_customer"): ("failed", 3),
+        ("shop.customers", "number_of_rows"): ("passed", 0),
+        ("shop.totals", "forall"): ("passed", 0),
+        ("sums_agree", "sums_agree"): ("passed", 0),
+    }
+    (row,) = [row for row in document["audits"] if (row["node"], row["name"]) == ("shop.orders", "not_null")]
+    assert row["failing_rows_at"].startswith("parquet.`")
+    assert row["intervals"] == [["2024-01-01T00:00:00Z", "2024-01-04T00:00:00Z"]]
+
+
+def test_the_audit_command_keeps_to_its_bounds(seen: dict[str, Any]) -> None:
+    assert seen["one day"]["status"] == "succeeded"
+    assert asked(seen["one day"])["shop.orders", "not_null"] == ("passed", 0)
+
+
+def test_a_new_audit_is_asked_about_what_is_built_and_keeps_readers_where_they_are(seen: dict[str, Any]) -> None:
+    planned = node(seen["planned"], "orders")
+    assert (planned["action"], planned["batches"]) == ("metadata", 0)
+    assert planned["explanation"].startswith("audits changed: 1 to ask over")
+    failed = node(seen["new audit"], "orders")
+    assert (seen["new audit"]["status"], failed["status"], failed["rows"]) == ("failed", "failed", None)
+    assert [(audit["name"], audit["failing_rows"]) for audit in failed["audits"]] == [("accepted_values", 1)]
+    assert seen["still shown"] == 5
+
+
+def test_a_mended_audit_passes_and_the_next_build_has_nothing_to_do(seen: dict[str, Any]) -> None:
+    assert audits(seen["mended audit"], "orders") == [("accepted_values", "passed", 0)]
+    assert seen["mended audit"]["status"] == "succeeded"
+    assert seen["again"]["status"] == "nothing_to_do"

@@ -29,6 +29,7 @@ from lamina.app.ports import (
     QueryResult,
     SeedRows,
     Shown,
+    ShownRows,
     ShowView,
     SqlQuery,
     StatementsRequest,
@@ -388,7 +389,12 @@ class FakeEngine:
         self._call("audit", request.node)
         self.audited.extend(query.sql for query in request.queries)
         rows: list[Row] = []
-        if request.staged is not None:
+        if isinstance(request.staged, ShownRows):
+            shown = self._read_by(request.staged.relation)
+            rows = [row for row in shown if _is_inside(row, request.staged.interval)]
+        elif request.staged is None:
+            rows = self._read_by(request.queries[0].sql)
+        else:
             below = f"{request.folder}/"
             with self.catalog.lock:
                 folders = [name for name in self.catalog.folders if f"{name}/".startswith(below)]
@@ -400,6 +406,9 @@ class FakeEngine:
             AuditFinding(query=query, rows=count, kept_at=f"kept.{query.name}" if count else None)
             for query, count in found
         )
+
+    def _read_by(self, sql: str) -> list[Row]:
+        return [row for name, moment in reads_in(sql) for row in self.catalog.rows_of_relation(name, moment)]
 
     def _in_place_rows(self, staged: StagedRows) -> tuple[Row, ...]:
         """The rows that an audit sees of a table that keeps a history."""

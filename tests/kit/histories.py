@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from lamina.errors import Location
 from lamina.graph.kinds import View
+from lamina.graph.model import AuditCall, AuditCode, SqlText
+from lamina.sql.builtin_audits import THIS_MODEL
+from lamina.sql.fragment import Fragment
 from tests.kit.app import Place, january, orders, reading
 from tests.kit.models import daily
 
@@ -78,6 +82,20 @@ def with_a_removed_model() -> Place:
     return place
 
 
+def with_a_new_audit() -> Place:
+    """The same rows, and an audit that nobody has asked about them."""
+    place = built()
+    query = f"SELECT * FROM {THIS_MODEL}"
+    text = SqlText(source=Fragment(text=query, location=Location(file="audits/a.sql", line=1)), expanded=query)
+    call = AuditCall(name="plausible", code=AuditCode(query=text))
+    place.project.change(
+        replace(orders(kind={"batch_size": 2}), audits=(call,)),
+        replace(reading("shop.daily", "shop.orders", kind=daily(), partitioned_by=("month",)), audits=(call,)),
+        reading("shop.other", "raw.other", text="y"),
+    )
+    return place
+
+
 def restate(process: Process) -> Report:
     return process.build("2024-01-05", restate=("shop.orders",), start="2024-01-02", end="2024-01-04")
 
@@ -88,6 +106,7 @@ HISTORIES = (
     History("restatement", with_late_rows, restate),
     History("everything again", with_late_rows, lambda process: process.build("2024-01-05", force=True)),
     History("changed query", with_a_change, lambda process: process.build("2024-01-05")),
+    History("new audit", with_a_new_audit, lambda process: process.build("2024-01-06")),
     History("everything again, nothing new", built, lambda process: process.build("2024-01-05", force=True)),
     History("removed model", with_a_removed_model, lambda process: process.build("2024-01-05")),
     History("new environment", built, lambda process: process.build("2024-01-05", "dev")),

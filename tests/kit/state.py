@@ -13,6 +13,8 @@ from lamina.app.records import (
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
+    AuditResult,
+    AuditsRecorded,
     CommitRows,
     FastForward,
     Head,
@@ -212,6 +214,39 @@ def finish(
     store.commit([opened(number, physical, interval)])
     store.commit([decided(number, sequence, physical)])
     store.commit([done(number, physical)])
+
+
+def audited(
+    number: int,
+    interval: Interval | None,
+    *,
+    physical: PhysicalName = PHYSICAL,
+    is_shown: bool = True,
+    run_id: str = "run-1",
+    **outcomes: str,
+) -> AuditsRecorded:
+    """How audits came out, by their keys; a failure found two rows."""
+    return AuditsRecorded(
+        run_id=run_id,
+        node=ORDERS,
+        physical=physical,
+        number=number,
+        interval=interval,
+        results=tuple(
+            AuditResult(
+                name=key,
+                call=f"{key}(columns := id)",
+                status=status,
+                is_blocking=True,
+                failing_rows=2 if status == "failed" else 0,
+                key=key,
+                kept_at="kept.rows" if status == "failed" else None,
+            )
+            for key, status in outcomes.items()
+        ),
+        recorded_at=later(number),
+        is_shown=is_shown,
+    )
 
 
 def pointer(node: NodeName = ORDERS, number: int = 1) -> Pointer:
@@ -424,6 +459,8 @@ models = st.builds(
     allow_partials=st.booleans(),
     stamp=maybe_texts,
     audits=_many(audit_calls),
+    standalone_audits=_many(audit_calls),
+    source_audits=_mapping(_many(audit_calls)),
     signals=_many(
         st.builds(
             SignalCall,

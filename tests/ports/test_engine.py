@@ -16,6 +16,7 @@ from lamina.app.ports import (
     GenerationRequest,
     HideView,
     SeedRows,
+    ShownRows,
     ShowView,
     SqlQuery,
     StagedRows,
@@ -23,6 +24,7 @@ from lamina.app.ports import (
     StatementsRequest,
 )
 from lamina.app.records import AddPartitions, SetView, SwitchGeneration, TableShape
+from lamina.app.rendering import head_relation
 from lamina.errors import (
     AnalysisFailed,
     BadModelResult,
@@ -276,6 +278,35 @@ def test_audits_see_the_rows_of_a_batch_and_those_they_refuse_are_kept(table: Ta
     assert table.rows("id") == [(1,), (2,), (3,)]
     table.publish(request, written)
     assert table.rows("id") == [(1,), (20,), (3,)]
+
+
+def test_audits_see_the_published_rows_of_an_interval(table: Table) -> None:
+    table = by_day(table, partitioned_by=("month(ds)",))
+    table.write(THREE_ROWS, THREE_DAYS)
+    head, request = table.head, table.request(NOTHING, DAY)
+    assert head is not None
+    assert request.interval is not None
+    assert request.time_column is not None
+    query = AuditQuery(name="all", arguments="", is_blocking=True, sql="SELECT * FROM shown", key="all")
+    (found,) = table.engine.audit(
+        AuditRequest(
+            node=request.node,
+            location=request.location,
+            queries=(query,),
+            view="shown",
+            staged=ShownRows(
+                relation=head_relation(head),
+                columns=head.shape.columns,
+                interval=request.interval,
+                time_column=request.time_column,
+            ),
+            physical=request.physical,
+            folder=request.folder,
+        )
+    )
+    assert found.rows == 1
+    assert table.engine.query(f"SELECT id FROM {found.kept_at}", limit=None).rows == ((2,),)
+    assert table.rows("id") == [(1,), (2,), (3,)]
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------

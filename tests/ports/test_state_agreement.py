@@ -22,6 +22,7 @@ from lamina.app.records import (
     LoadRequest,
     MarkIs,
     NothingPending,
+    OutcomesTaken,
     RevisionFollowed,
     RevisionIs,
     RevisionsSince,
@@ -29,12 +30,14 @@ from lamina.app.records import (
     version_resource,
 )
 from lamina.errors import StateError
+from lamina.planning.inputs import AuditOutcomes
 from lamina.state.memory import MemoryStateStore
 from lamina.state.open import open_store
 from tests.kit.state import (
     ORDERS,
     OTHER,
     PHYSICAL,
+    audited,
     covering,
     days,
     decided,
@@ -89,6 +92,23 @@ facts = st.one_of(
         intervals,
     ),
     st.builds(CoverageRemoved, physical=physical, intervals=intervals.map(lambda i: covering(*([i] if i else [])))),
+    st.builds(
+        lambda number, interval, name, is_shown, outcomes: audited(
+            number, interval, physical=name, is_shown=is_shown, **outcomes
+        ),
+        small,
+        intervals,
+        physical,
+        st.booleans(),
+        st.dictionaries(st.sampled_from("ab"), st.sampled_from(["passed", "failed", "skipped"])),
+    ),
+    st.builds(
+        lambda name, interval: OutcomesTaken(
+            physical=name, outcomes={"a": AuditOutcomes(passed=covering(*([interval] if interval else [])))}
+        ),
+        physical,
+        intervals,
+    ),
     st.builds(LeaseReleased, resource=resources, token=small),
     st.builds(LeaseClosed, resource=resources, token=small),
     st.builds(

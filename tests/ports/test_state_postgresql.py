@@ -147,6 +147,7 @@ def test_every_look_up_uses_an_index(engine_and_store, postgresql_place):
         "work": "'p' || n % 1000, n, 1, NULL, NULL, '', '', NULL, NULL, ''",
         "heads": "'p' || n % 1000, n, 'g', 1, '', NULL, ''",
         "rewrites": "'p' || n % 1000, n, '', 0",
+        "audited": "'p' || n % 1000, n, ''",
         "versions": "'p' || n, 'n', 'v' || n, 1, 'd', 'FULL', '', '', '', '', '', '', '', 0",
         "leases": "'r' || n, 1, '', 'released', 0",
         "manifest": "'p' || n % 1000, 'k', n, ''",

@@ -15,11 +15,15 @@ import pytest
 
 from lamina.app.records import (
     AttemptAborted,
+    AttemptDecided,
+    AttemptDone,
     AttemptIs,
+    AttemptRetracting,
     AttemptUnchanged,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
+    FastForward,
     HeadIs,
     LeaseClosed,
     LeaseIsCurrent,
@@ -27,6 +31,7 @@ from lamina.app.records import (
     LoadRequest,
     MarkIs,
     NothingPending,
+    OutcomesTaken,
     RevisionFollowed,
     RevisionIs,
     RevisionsSince,
@@ -38,7 +43,8 @@ from lamina.app.records import (
 )
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost, StateError, StateTooNew
 from lamina.graph.names import NodeName
-from lamina.planning.inputs import Read, Rewrite, VersionFacts
+from lamina.planning.draft import ALL_TIME
+from lamina.planning.inputs import AuditOutcomes, Read, Rewrite, VersionFacts
 from lamina.state import backend, tables
 from lamina.state.migrations.upgrade import upgrade
 from lamina.timeline.interval import EMPTY, Interval, Intervals
@@ -48,6 +54,7 @@ from tests.kit.state import (
     OTHER,
     PHYSICAL,
     attempt,
+    audited,
     covering,
     days,
     decided,
@@ -982,3 +989,130 @@ def test_a_store_is_not_made_by_looking_at_it(place):
     with pytest.raises(StateError):
         another.commit([done(1)])
     another.close()
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+def in_place(number: int) -> AttemptDecided:
+    """A decision that moves no head."""
+    change = FastForward(head=head(2, number), branch=f"b{number}")
+    return AttemptDecided(number=number, physical=PHYSICAL, publish=change, head=None)
+
+
+def retracting(number: int) -> AttemptRetracting:
+    return AttemptRetracting(number=number, physical=PHYSICAL)
+
+
+def outcomes_of(store) -> dict[str, AuditOutcomes]:
+    return dict(facts_of(store).outcomes)
+
+
+def test_outcomes_are_remembered_for_the_rows_that_are_shown(store):
+    store.commit([opened(1, interval=days(1, 2))])
+    store.commit([decided(1, 1), audited(1, days(1, 2), a="passed", b="failed")])
+    store.commit([audited(2, days(3), a="passed", b="skipped")])
+    store.commit([audited(3, days(2), b="passed"), audited(4, days(2), is_shown=False, a="failed")])
+    assert outcomes_of(store) == {
+        "a": AuditOutcomes(passed=covering(days(1, 3))),
+        "b": AuditOutcomes(passed=covering(days(2)), failed=covering(days(1)), skipped=covering(days(3))),
+    }
+    assert facts_of(store).mark == 2, "outcomes are no change of the version's work"
+
+
+def test_a_decision_forgets_the_outcomes_over_the_rows_it_replaces(store):
+    finish(store, 1, 1, interval=days(1, 3))
+    store.commit([audited(1, days(1, 3), a="passed", b="failed")])
+    store.commit([opened(2, interval=days(2))])
+    assert outcomes_of(store)["a"].passed == covering(days(1, 3)), "an intent replaces nothing yet"
+    store.commit([decided(2, 2), audited(2, days(2), a="failed")])
+    assert outcomes_of(store) == {
+        "a": AuditOutcomes(passed=covering(days(1), days(3)), failed=covering(days(2))),
+        "b": AuditOutcomes(failed=covering(days(1), days(3))),
+    }
+
+
+def test_a_whole_build_forgets_all_outcomes_and_an_unchanged_one_none(store):
+    finish(store, 1, 1)
+    store.commit([audited(1, None, a="passed")])
+    assert outcomes_of(store) == {"a": AuditOutcomes(passed=ALL_TIME)}
+    store.commit([opened(2)])
+    store.commit([AttemptUnchanged(number=2, physical=PHYSICAL), audited(2, None, b="failed")])
+    assert outcomes_of(store) == {"a": AuditOutcomes(passed=ALL_TIME), "b": AuditOutcomes(failed=ALL_TIME)}
+    store.commit([opened(3)])
+    store.commit([decided(3, 2)])
+    assert outcomes_of(store) == {}
+
+
+def test_outcomes_of_an_aborted_attempt_are_kept_for_people_only(store):
+    store.commit([run_started(), opened(1, interval=days(1))])
+    store.commit([aborted(1), audited(1, days(1), is_shown=False, a="failed", b="passed")])
+    assert outcomes_of(store) == {}
+    (run,) = store.history()
+    assert run.audits == (audited(1, days(1), is_shown=False, a="failed", b="passed"),)
+
+
+def test_a_decision_that_is_taken_back_forgets_the_outcomes_it_came_with(store):
+    finish(store, 1, 1, interval=days(1, 3))
+    store.commit([audited(1, days(1, 3), a="passed")])
+    store.commit([opened(2, interval=days(2))])
+    store.commit([in_place(2), audited(2, days(2), a="passed", b="failed")])
+    store.commit([retracting(2)])
+    assert outcomes_of(store)["a"].passed == covering(days(1, 3))
+    store.commit([aborted(2)])
+    assert outcomes_of(store) == {"a": AuditOutcomes(passed=covering(days(1), days(3)))}
+    store.commit([opened(3)])
+    store.commit([in_place(3), audited(3, None, b="passed")])
+    store.commit([retracting(3)])
+    store.commit([aborted(3)])
+    assert outcomes_of(store) == {}
+
+
+@pytest.mark.parametrize("is_looked_for", [False, True])
+def test_a_change_in_place_that_landed_keeps_its_outcomes(store, is_looked_for):
+    finish(store, 1, 1, interval=days(1, 2))
+    store.commit([audited(1, days(1, 2), a="passed")])
+    store.commit([opened(2, interval=days(2))])
+    store.commit([in_place(2), audited(2, days(2), a="failed")])
+    if is_looked_for:
+        store.commit([retracting(2)])
+    store.commit([AttemptDone(number=2, physical=PHYSICAL, landed=head(2, 2)), audited(2, days(2), b="passed")])
+    assert outcomes_of(store) == {
+        "a": AuditOutcomes(passed=covering(days(1)), failed=covering(days(2))),
+        "b": AuditOutcomes(passed=covering(days(2))),
+    }
+
+
+def test_giving_up_before_a_decision_forgets_nothing(store):
+    finish(store, 1, 1, interval=days(1, 2))
+    store.commit([audited(1, days(1, 2), a="passed")])
+    store.commit([opened(2, interval=days(2))])
+    store.commit([aborted(2)])
+    assert outcomes_of(store) == {"a": AuditOutcomes(passed=covering(days(1, 2)))}
+
+
+def test_a_copy_takes_over_the_outcomes_of_its_source(store):
+    taken = {"a": AuditOutcomes(passed=covering(days(1)), failed=covering(days(2)))}
+    store.commit([OutcomesTaken(physical=PHYSICAL, outcomes=taken)])
+    assert outcomes_of(store) == taken
+
+
+def test_outcomes_are_committed_with_what_they_belong_to_or_not_at_all(store):
+    store.commit([opened(1, interval=days(1))])
+    with pytest.raises(CommitRefused):
+        store.commit([decided(1, 1), audited(1, days(1), a="passed")], [HeadIs(physical=PHYSICAL, sequence=7)])
+    assert outcomes_of(store) == {}
+    assert store.load(LoadRequest(heads=(PHYSICAL,))).heads == {}
+
+
+def test_history_has_audits_in_the_order_they_were_recorded(store):
+    store.commit([run_started(), run_started("run-2")])
+    store.commit([audited(7, days(1), a="passed")])
+    store.commit([audited(5, None, run_id="run-2", a="failed"), audited(8, days(2), a="passed", b="skipped")])
+    store.commit([audited(9, None, a="passed"), audited(9, None, physical=OTHER, a="passed")])
+    second, first = store.history()
+    assert [(recorded.number, recorded.physical) for recorded in first.audits] == [
+        (7, PHYSICAL),
+        (8, PHYSICAL),
+        (9, PHYSICAL),
+        (9, OTHER),
+    ]
+    assert [recorded.number for recorded in second.audits] == [5]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lamina.errors import BadAudit, DuplicateName, NotYetSupported, SyntaxProblem
+from lamina.errors import BadAudit, DuplicateName, SyntaxProblem
 from lamina.graph import audits as audits_module
 from lamina.identity.fingerprint import versions_of
 from lamina.state.codec import model_document
@@ -136,12 +136,10 @@ def test_everything_wrong_is_reported_together(project):
             "models/b.sql": MODEL.format("b", "not_null(column := id)"),
             "audits/a.sql": POSITIVE,
             "audits/b.sql": POSITIVE,
-            "audits/c.sql": "AUDIT (name alone, standalone true); SELECT 1",
         }
     )
     assert [(type(each), each.location.file) for each in folder.problems()] == [
         (DuplicateName, "audits/b.sql"),
-        (NotYetSupported, "audits/c.sql"),
         (BadAudit, "models/a.sql"),
         (BadAudit, "models/a.sql"),
         (BadAudit, "models/b.sql"),
@@ -155,3 +153,113 @@ def test_a_broken_file_is_not_the_fault_of_those_who_use_it(project):
     found = folder.problem()
     assert isinstance(found, SyntaxProblem)
     assert found.location.file == "audits/more/a.sql"
+
+
+def test_an_audit_that_needs_a_time_its_model_has_not_is_an_error_with_its_place(project):
+    keyed = (
+        "MODEL (\n  name b,\n  kind INCREMENTAL_BY_UNIQUE_KEY (unique_key id),\n  audits (recent)\n);\nSELECT {0} AS id"
+    )
+    recent = "AUDIT (name recent);\nSELECT * FROM @this_model WHERE id < @start_epoch;\n"
+    folder = project(
+        {
+            "models/a.sql": MODEL.format("a", "\n  accepted_range(column := id, max_v := @end_epoch)"),
+            "models/b.sql": keyed.format("1"),
+            "audits/a.sql": recent,
+        }
+    )
+    assert [(type(each), each.location.file, each.location.line, each.node) for each in folder.problems()] == [
+        (BadAudit, "models/a.sql", 2, "shop.a"),
+        (BadAudit, "models/b.sql", 4, "shop.b"),
+    ]
+    folder.write(
+        {"models/a.sql": MODEL.format("a", "not_null(columns := id)"), "models/b.sql": keyed.format("@end_epoch")}
+    )
+    assert len(folder.graph().models) == 2
+
+
+# --- standalone audits and audits of sources --------------------------------------------------------------------------
+STANDALONE = "AUDIT (name balanced, standalone true, owner ann, depends_on (c));\nSELECT * FROM a, shop.v;\n"
+SOURCES = """
+sources:
+  - name: raw.orders
+    columns: {id: int}
+    audits:
+      - not_null(columns := id)
+      - {name: positive, column: id, least: 5, blocking: false}
+"""
+
+
+def apart(**files: str) -> dict[str, str]:
+    return {
+        "models/a.sql": "MODEL (name a, kind FULL);\nSELECT id FROM raw.orders\n",
+        "models/b.sql": "MODEL (name b, kind FULL);\nSELECT id FROM shop.w\n",
+        "models/c.sql": "MODEL (name c, kind FULL);\nSELECT 1 AS id\n",
+        "models/v.sql": "MODEL (name v, kind VIEW);\nSELECT id FROM b\n",
+        "models/w.sql": "MODEL (name w, kind VIEW);\nSELECT id FROM raw.orders\n",
+        "audits/a.sql": POSITIVE,
+        "audits/b.sql": STANDALONE,
+        "sources/raw.yml": SOURCES,
+        **files,
+    }
+
+
+def test_models_know_the_standalone_audits_that_read_them_through_views_too(project):
+    graph = project(apart()).graph()
+    known = {name: [call.name for call in found.standalone_audits] for name, found in graph.models.items()}
+    assert known == {
+        "shop.a": ["balanced"],
+        "shop.b": ["balanced"],
+        "shop.c": ["balanced"],
+        "shop.v": [],
+        "shop.w": [],
+    }
+    call = graph.models["shop.a"].standalone_audits[0]
+    assert not call.is_blocking
+    assert dict(call.code.references) == {"a": "shop.a", "shop.v": "shop.v"}
+    found = graph.models["shop.a"]
+    assert model_document.read(model_document.write(found)) == found
+
+
+def test_models_know_the_audits_of_the_sources_they_read(project):
+    folder = project(apart())
+    graph = folder.graph()
+    assert {name: list(found.source_audits) for name, found in graph.models.items()} == {
+        "shop.a": ["raw.orders"],
+        "shop.b": ["raw.orders"],
+        "shop.c": [],
+        "shop.v": [],
+        "shop.w": ["raw.orders"],
+    }
+    calls = graph.models["shop.a"].source_audits["raw.orders"]
+    assert [(call.name, call.is_blocking) for call in calls] == [("not_null", True), ("positive", False)]
+    assert calls[1].code.query.expanded.endswith("WHERE id <= 5")
+    assert (calls[0].location.file, calls[0].location.line) == ("sources/raw.yml", 5)
+    before = versions_of(graph)["shop.a"]
+    folder.write({"sources/raw.yml": SOURCES.replace("least: 5", "least: 6")})
+    after = versions_of(folder.graph())["shop.a"]
+    assert (after.version, after.definition_id != before.definition_id) == (before.version, True)
+
+
+def test_what_is_wrong_with_audits_apart_is_reported_together(project):
+    folder = project(
+        apart(
+            **{
+                "audits/b.sql": (
+                    "AUDIT (name one, standalone true);\nSELECT * FROM @this_model;\n"
+                    "AUDIT (name two, standalone true);\nSELECT * FROM a WHERE ds > @start_ds;\n"
+                ),
+                "models/d.sql": MODEL.format("d", "one"),
+            }
+        )
+    )
+    assert [(type(each), each.location.file) for each in folder.problems()] == [(BadAudit, "models/d.sql")]
+    (folder.root / "models/d.sql").unlink()
+    assert [each.location.line for each in folder.problems()] == [1, 3]
+    folder.write({"audits/b.sql": "AUDIT (name one, standalone true);\nSELECT * FROM raw.orders;\n"})
+    assert "reads no model" in folder.problem().message
+    folder.write({"audits/b.sql": STANDALONE, "sources/raw.yml": SOURCES.replace("positive", "nothing")})
+    found = folder.problem()
+    assert (found.message, found.location.file) == (
+        "there is no audit `nothing`, which `raw.orders` names",
+        "sources/raw.yml",
+    )

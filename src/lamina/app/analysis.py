@@ -39,7 +39,7 @@ def analyse_new_versions(
     physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
     heads = store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
     head_of = {name: heads[place] for name, place in physical.items() if place in heads}
-    new = [step.node for step in plan.steps if step.has_work and step.node not in head_of]
+    new = [step.node for step in plan.steps if step.computes and step.node not in head_of]
     assumed: dict[NodeName, tuple[Column, ...]] = {}
     problems: dict[NodeName, LaminaError] = {}
     for level in _levels(plan, new):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lamina.app.apply_plan import Pace, Ports, apply_plan, settle, with_notice, write_ports
 from lamina.app.ask_signals import plan_with_signals
+from lamina.app.audit_environment import AuditsReport, ask_environment, find_audits
+from lamina.app.audit_shown import AskPorts
 from lamina.app.gather import environment_name, gather, load_recorded, physical_names
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, next_revision
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from lamina.app.ports import ProjectSettings, QueryResult
     from lamina.app.promote import PromoteReport
     from lamina.app.records import HistoryEntry, Loaded
-    from lamina.app.requests import PlanRequest, PromoteRequest, SourceColumnsRequest
+    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
     from lamina.app.source_columns import SourceColumnsReport
     from lamina.app.virtual_update import Followed
     from lamina.graph.dag import Graph
@@ -352,6 +354,53 @@ class Application:
             ports.store.commit([RunFinished(run_id=run_id, status=status, finished_at=ports.clock.now())])
             keeper.close()
         return replace(report, views=followed.views, statements=followed.statements)
+
+    def audit(self, request: AuditsRequest) -> AuditsReport:
+        """Ask the audits of an environment about what is built there, whether they were asked before or not."""
+        ports, settings = self._ports, self._ports.project.settings()
+        begun = ports.clock.elapsed()
+        self._settle("audit", request.now)
+        found = find_audits(ports.store, settings, request)
+        run_id, status = self._new_run_id(), "failed"
+        if found.is_empty:
+            return AuditsReport(
+                project=settings.name, environment=found.environment, now=request.now, run_id=None, rows=()
+            )
+        ports.engine.prepare("audit", formats_of(found.graph.models.values()))
+        started = RunStarted(
+            run_id=run_id,
+            command="audit",
+            environment=found.environment,
+            started_at=ports.clock.now(),
+            execution_time=request.now,
+        )
+        ports.store.commit([started])
+        try:
+            access = AskPorts(
+                store=ports.store,
+                engine=ports.engine,
+                clock=ports.clock,
+                reach=ports.reach,
+                emit=ports.emit,
+                load_macros=ports.load_macros,
+            )
+            at_once = request.concurrency or settings.concurrency
+            rows = ask_environment(access, found, request, run_id, at_once=at_once, pause=ports.retry_pause)
+            report = AuditsReport(
+                project=settings.name,
+                environment=found.environment,
+                now=request.now,
+                run_id=run_id,
+                rows=rows,
+                seconds=round(ports.clock.elapsed() - begun, 3),
+            )
+            status = report.status
+        except KeyboardInterrupt:
+            status = "interrupted"
+            raise
+        finally:
+            ports.store.commit([RunFinished(run_id=run_id, status=status, finished_at=ports.clock.now())])
+        return report
 
     def intervals(self, model_name: str, request: PlanRequest) -> ModelIntervals:
         """What is covered, missing and waiting for one model, by the code the environment runs."""

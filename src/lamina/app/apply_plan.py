@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.analysis import analyse_new_versions
+from lamina.app.audit_apart import ask_due
+from lamina.app.audit_batch import rows_words
 from lamina.app.batch_request import WriteTarget
 from lamina.app.events import Analysing, WorkPlanned
-from lamina.app.executor import Executor
+from lamina.app.executor import Executor, ask_ports
 from lamina.app.fork_versions import fork_versions
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from lamina.app.ask_signals import AskSignal
+    from lamina.app.audit_apart import AuditRow
     from lamina.app.ports import Clock, Emit, Engine, ProjectSettings, ProjectSource, Reach, StateStore
     from lamina.app.records import Fact, Owner
     from lamina.app.rendering import MacroLoader
@@ -116,7 +119,8 @@ def _needs_engine(plan: Plan, before: Revision) -> bool:
         for name, pointer in plan.pointers.items()
         if name in plan.models
     )
-    return moved or gone or has_statements or any(step.has_work for step in plan.steps)
+    has_work = bool(plan.standalone) or any(step.has_work for step in plan.steps)
+    return moved or gone or has_statements or has_work
 
 
 def _apply(
@@ -132,6 +136,7 @@ def _apply(
     store, clock = ports.store, ports.clock
     _begin(ports, plan, before, run_id)
     results: dict[NodeName, NodeResult] = {}
+    audits: tuple[AuditRow, ...] = ()
     status, environment_status, followed = "failed", before.status, Followed()
     try:
         refused = _analyse(ports, plan)
@@ -148,7 +153,7 @@ def _apply(
                 marks |= seeded
                 shown = before.pointers
             marks |= _reopen(ports, plan, marks)
-            results = _execute(ports, plan, target_of, pace, recovery)
+            results, audits = _execute(ports, plan, target_of, pace, recovery)
             pointers = pointers_to_move(plan, shown, results)
             after_status = _status_after(plan, pointers)
             is_changed = pointers != dict(before.pointers) or after_status != before.status
@@ -160,6 +165,7 @@ def _apply(
                     _definitions(plan, before.pointers),
                 )
             environment_status = after_status
+            audits += ask_due(ask_ports(recovery, ports.emit), plan, pointers, run_id, skips_audits=pace.skips_audits)
             results = with_statements(plan, results | unanswered(plan), followed)
             has_failed = any(result.status == "failed" for result in results.values())
             status = "failed" if has_failed else "succeeded"
@@ -178,7 +184,11 @@ def _apply(
         environment_status=environment_status,
         run_id=run_id,
         results=_with_reused(plan, results),
-        notices=tuple(notice for name, result in results.items() for notice in _notices(name, result)),
+        audits=audits,
+        notices=(
+            *(notice for name, result in results.items() for notice in _notices(name, result)),
+            *(notice for row in audits for notice in _notices_apart(row)),
+        ),
         views=followed.views,
         seconds=round(clock.elapsed() - begun, 3),
     )
@@ -223,7 +233,7 @@ def write_ports(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings) ->
 
 
 def _analyse(ports: Ports, plan: Plan) -> Mapping[NodeName, LaminaError]:
-    working = [step for step in plan.steps if step.has_work]
+    working = [step for step in plan.steps if step.computes]
     if not working or plan.command == "run":
         return {}
     ports.emit(Analysing(models=len(working)))
@@ -297,11 +307,13 @@ def _targets(
 
 def _execute(
     ports: Ports, plan: Plan, target_of: Callable[[Step], WriteTarget], pace: Pace, write_ports: WritePorts
-) -> dict[NodeName, NodeResult]:
+) -> tuple[dict[NodeName, NodeResult], tuple[AuditRow, ...]]:
     working = [step for step in plan.steps if step.has_work]
     if not working:
-        return {}
-    ports.emit(WorkPlanned(batches=sum(len(step.batches) for step in working)))
+        return {}, ()
+    batches = sum(len(step.batches) for step in working)
+    if batches:
+        ports.emit(WorkPlanned(batches=batches))
     executor = Executor(
         plan,
         write_ports,
@@ -315,7 +327,7 @@ def _execute(
     outdated = [error for error in failed if isinstance(error, PlanOutdated)]
     if outdated and len(outdated) == len(failed):
         raise outdated[0]
-    return results
+    return results, executor.source_audits()
 
 
 def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
@@ -401,12 +413,22 @@ def _notices(name: NodeName, result: NodeResult) -> Iterator[Notice]:
         yield _null_times(name, result.null_times)
     for audit in result.audits:
         if audit.status == "failed" and not audit.is_blocking:
-            rows = f"{audit.failing_rows} {'row' if audit.failing_rows == 1 else 'rows'}"
+            rows = rows_words(audit.failing_rows)
             yield Notice(
                 code="LAM-WARN-010",
                 message=f"audit `{audit.call}` of `{name}` found {rows}; it does not block, so the rows are published",
                 node=name,
             )
+
+
+def _notices_apart(row: AuditRow) -> Iterator[Notice]:
+    """What a source or a standalone audit brought to light without blocking anything."""
+    if row.result.is_blocking or row.result.status != "failed":
+        return
+    what = "standalone audit" if row.type == "audit" else f"source `{row.node}`: audit"
+    found = f"could not be asked: {row.error.message}" if row.error else f"found {rows_words(row.result.failing_rows)}"
+    message = f"{what} `{row.result.call}` {found}; it does not block"
+    yield Notice(code="LAM-WARN-010", message=message, node=row.node)
 
 
 def _null_times(name: NodeName, count: int) -> Notice:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from lamina.app.audit_queries import audit_queries, call_of
 from lamina.app.ports import AuditRequest, StagedRows
+from lamina.app.records import AuditResult
 from lamina.app.rendering import table_text
 from lamina.errors import AuditFailed
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View
+from lamina.identity.fingerprint import audit_key
 from lamina.planning.readiness import stored_parents
 
 if TYPE_CHECKING:
@@ -20,32 +21,30 @@ if TYPE_CHECKING:
     from lamina.app.records import Attempt
     from lamina.app.rendering import Relations
     from lamina.graph.dag import Graph
-    from lamina.graph.model import Model
+    from lamina.graph.model import AuditCall, Model
     from lamina.graph.names import NodeName
     from lamina.timeline.interval import Interval
 
-AuditStatus: TypeAlias = Literal["passed", "failed", "skipped"]
+AUDITED = "lamina_audited"
+"""The name under which queries of audits read rows that have none."""
 
-_VIEW = "lamina_audited"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditResult:
-    """How one audit of a model came out; `call` is how the model names it, with its arguments."""
-
-    name: str
-    call: str
-    status: AuditStatus
-    is_blocking: bool
-    failing_rows: int = 0
+def rows_words(number: int) -> str:
+    """So many rows, for people."""
+    return f"{number} {'row' if number == 1 else 'rows'}"
 
 
 def models_read_by_audits(graph: Graph, model: Model) -> tuple[NodeName, ...]:
     """The models whose tables audits read beside the rows they are about."""
+    return tuple(name for name in models_read_by_calls(graph, model.audits) if name != model.name)
+
+
+def models_read_by_calls(graph: Graph, calls: Iterable[AuditCall]) -> tuple[NodeName, ...]:
+    """The models whose tables the queries of audits name."""
     found: set[NodeName] = set()
-    for call in model.audits:
+    for call in calls:
         for name in call.code.references.values() if call.code is not None else ():
-            if name == model.name or name not in graph.models:
+            if name not in graph.models:
                 continue
             is_shown = isinstance(graph.models[name].kind, View | Embedded)
             found.update(stored_parents(graph, name) if is_shown else (name,))
@@ -75,7 +74,7 @@ def audit_rows(
         base=request.base,
         fold=request.fold,
     )
-    return _audit(engine, target, attempt, time, relations, table_text(_VIEW), staged)
+    return _audit(engine, target, attempt, time, relations, table_text(AUDITED), staged)
 
 
 def audit_view(
@@ -96,7 +95,7 @@ def _audit(
 ) -> tuple[AuditResult, ...]:
     model = target.model
     skipped = tuple(
-        AuditResult(name=call.name, call=call_of(call), status="skipped", is_blocking=call.is_blocking)
+        skipped_result(call, is_on_request=target.skips_audits)
         for call in model.audits
         if target.skips_audits or call.is_skipped
     )
@@ -108,21 +107,27 @@ def _audit(
             node=model.name,
             location=model.location,
             queries=queries,
-            view=_VIEW,
+            view=AUDITED,
             staged=staged,
             physical=attempt.physical,
             folder=attempt.folder,
             settings=model.session_properties,
         )
     )
-    refused = [finding for finding in findings if finding.rows and finding.query.is_blocking]
-    results = (*(_result(finding) for finding in findings), *skipped)
-    if refused:
-        raise _failed(refused, time, target, results)
+    results = (*(result_of(finding) for finding in findings), *skipped)
+    if any(is_refused(result) for result in results):
+        raise _failed(findings, time, target, results)
     return results
 
 
-def _result(finding: AuditFinding) -> AuditResult:
+def skipped_result(call: AuditCall, *, is_on_request: bool) -> AuditResult:
+    """An audit that is not asked; that somebody left it out for once is remembered, that it is switched off is not."""
+    key = audit_key(call) if is_on_request and not call.is_skipped else None
+    return AuditResult(name=call.name, call=call_of(call), status="skipped", is_blocking=call.is_blocking, key=key)
+
+
+def result_of(finding: AuditFinding) -> AuditResult:
+    """How the audit came out."""
     query = finding.query
     return AuditResult(
         name=query.name,
@@ -130,22 +135,37 @@ def _result(finding: AuditFinding) -> AuditResult:
         status="failed" if finding.rows else "passed",
         is_blocking=query.is_blocking,
         failing_rows=finding.rows,
+        key=query.key,
+        kept_at=finding.kept_at,
     )
+
+
+def is_refused(result: AuditResult) -> bool:
+    """Whether the rows must not be shown."""
+    return result.status == "failed" and result.is_blocking
+
+
+def findings_words(results: Iterable[AuditResult]) -> str:
+    """What every audit found that has to be mended."""
+    return "; ".join(
+        f"audit `{result.call}` found {rows_words(result.failing_rows)}" for result in results if is_refused(result)
+    )
+
+
+def look_words(results: Iterable[AuditResult]) -> str:
+    """How to look at the rows that have to be mended, as the beginning of a hint."""
+    kept = [result.kept_at for result in results if is_refused(result) and result.kept_at is not None]
+    return f"look at the rows with {' and '.join(f'`SELECT * FROM {place}`' for place in kept)}, " if kept else ""
 
 
 def _failed(
-    refused: Sequence[AuditFinding], time: Interval | None, target: WriteTarget, results: tuple[AuditResult, ...]
+    findings: Sequence[AuditFinding], time: Interval | None, target: WriteTarget, results: tuple[AuditResult, ...]
 ) -> AuditFailed:
-    found = "; ".join(
-        f"audit `{finding.query.call}` found {finding.rows} {'row' if finding.rows == 1 else 'rows'}"
-        for finding in refused
-    )
-    kept = [finding.kept_at for finding in refused if finding.kept_at is not None]
-    look = f"look at the rows with {' and '.join(f'`SELECT * FROM {place}`' for place in kept)}, " if kept else ""
+    first = next(finding.query for finding in findings if finding.rows and finding.query.is_blocking)
     error = AuditFailed(
-        f"{found}; nothing of this was published",
-        hint=f"{look}mend the data or the query and run the command again",
-        location=refused[0].query.location or target.model.location,
+        f"{findings_words(results)}; nothing of this was published",
+        hint=f"{look_words(results)}mend the data or the query and run the command again",
+        location=first.location or target.model.location,
         node=target.model.name,
         interval=time.to_pair() if time else None,
     )
@@ -168,5 +188,7 @@ def merged(before: Iterable[AuditResult], now: Iterable[AuditResult]) -> tuple[A
             status="failed" if "failed" in {known.status, result.status} else result.status,
             is_blocking=result.is_blocking,
             failing_rows=known.failing_rows + result.failing_rows,
+            key=result.key,
+            kept_at=result.kept_at or known.kept_at,
         )
     return tuple(found.values())

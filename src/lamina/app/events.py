@@ -90,6 +90,16 @@ class BatchRetried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditsAsked:
+    """Audits were asked about rows that are there: of a model, of a source, or a standalone one."""
+
+    about: str
+    audits: int
+    failed: int
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFailed:
     """A node failed; its descendants are skipped."""
 
@@ -140,6 +150,7 @@ Event: TypeAlias = (
     | BatchStarted
     | BatchFinished
     | BatchRetried
+    | AuditsAsked
     | NodeFailed
     | NodeSkipped
     | ViewsChanged

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from lamina.app.audit_apart import AuditRow, ask_source, refused_source
+from lamina.app.audit_batch import merged
+from lamina.app.audit_shown import Asked, AskPorts, ask_all
 from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
 from lamina.app.follow_rewrites import reached_now
 from lamina.app.report import NodeResult
 from lamina.app.shelter import sheltered
 from lamina.app.write_version import PAUSE_GROWTH, TRIES, VersionWriter
-from lamina.errors import BatchFailed, Cancelled, LaminaError
+from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError
 from lamina.graph.kinds import View, has_intervals
 from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of
 from lamina.planning.rewrites import NOTHING_REACHED, follows
@@ -22,12 +25,12 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lamina.app.audit_batch import AuditResult
     from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
+    from lamina.app.records import AuditResult
     from lamina.app.write_version import BatchOutcome, WritePorts
     from lamina.graph.names import NodeName
-    from lamina.planning.steps import Plan, Step
+    from lamina.planning.steps import Plan, Question, Step
 
 _STOPPED = "the command was stopped before it was finished"
 
@@ -90,6 +93,8 @@ class Executor:
         self._progress = {step.node: _Progress(step) for step in plan.steps if step.has_work}
         self._physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
         self._is_stopping = threading.Event()
+        self._sources: dict[NodeName, tuple[AuditResult, ...]] = {}
+        self._sources_lock = threading.Lock()
 
     def run(self) -> dict[NodeName, NodeResult]:
         """Run everything that can run; results of nodes with work only.
@@ -188,6 +193,8 @@ class Executor:
         """Find out what there is to compute, in a worker thread: nodes above may have come out with other rows."""
         step = progress.step
         model = self._plan.models[step.node]
+        if step.computes and not step.makes_table and model.source_audits:
+            self._ask_sources(progress)
         if step.makes_table:
             progress.writer = VersionWriter(self._ports, self._target_of(step))
             self._begin(progress, (Batch(index=0, interval=None, is_empty=True),))
@@ -199,8 +206,11 @@ class Executor:
         if follows(model):
             reached = reached_now(self._ports.store, self._plan, self._physical, step.node)
         following = reached.intervals.intersect(step.may_follow)
+        self._ask(progress, following)
+        if progress.is_stopped:
+            return None
         if step.certain.is_empty and following.is_empty:
-            progress.is_same = True
+            self._leave(progress)
             return None
         progress.writer = VersionWriter(self._ports, self._target_of(step))
         if reached.followed:
@@ -211,6 +221,59 @@ class Executor:
         self._begin(progress, batches_of(model, wanted))
         return None
 
+    def _ask(self, progress: _Progress, following: Intervals = EMPTY) -> None:
+        """Ask what the plan found unasked about rows that are there, but for those that are computed again."""
+        step = progress.step
+        questions = [piece for question in step.questions for piece in _without(question, following)]
+        if not questions:
+            return
+        if self._is_stopping.is_set():
+            progress.skipped = _STOPPED
+            return
+        try:
+            progress.audits = ask_all(ask_ports(self._ports, self._emit), self._asked(step), questions)
+        except AuditFailed as error:
+            progress.audits = error.results
+            raise
+
+    def _asked(self, step: Step) -> Asked:
+        target = self._target_of(step)
+        return Asked(
+            graph=target.graph,
+            model=target.model,
+            physical=target.physical,
+            physical_of=target.physical_of,
+            execution=target.execution,
+            run_id=target.run_id,
+            skips_audits=target.skips_audits,
+        )
+
+    def _ask_sources(self, progress: _Progress) -> None:
+        """Have external tables audited before the first model reads them, once in a command."""
+        asked = self._asked(progress.step)
+        for source, calls in asked.model.source_audits.items():
+            with self._sources_lock:
+                if source not in self._sources:
+                    self._sources[source] = ask_source(ask_ports(self._ports, self._emit), asked, source, calls)
+            error = refused_source(source, self._sources[source], asked)
+            if error is not None:
+                raise error
+
+    def source_audits(self) -> tuple[AuditRow, ...]:
+        """How the audits of external tables came out."""
+        return tuple(
+            AuditRow(node=name, type="source", result=result)
+            for name, results in self._sources.items()
+            for result in results
+        )
+
+    def _leave(self, progress: _Progress) -> None:
+        """End a node of which nothing is computed: audits may have been asked."""
+        if progress.audits:
+            self._begin(progress, ())
+        elif not progress.is_stopped:
+            progress.is_same = True
+
     @staticmethod
     def _begin(progress: _Progress, batches: Sequence[Batch]) -> None:
         progress.waiting = iter(batches)
@@ -219,12 +282,17 @@ class Executor:
 
     def _open_whole(self, progress: _Progress) -> None:
         step = progress.step
+        if not step.computes:
+            self._ask(progress)
+            self._leave(progress)
+            return
         is_view = isinstance(self._plan.models[step.node].kind, View)
         progress.writer = VersionWriter(self._ports, self._target_of(step))
         may_be_same = step.reason in {"upstream_changed", "upstream_rewritten"} or not step.batches
         may_be_same &= step.certain.is_empty
         if may_be_same and not is_view and progress.writer.is_up_to_date():
-            progress.is_same = True
+            self._ask(progress)
+            self._leave(progress)
             return
         progress.follows = not step.batches
         # One at a time, which is the limit unless said otherwise: a run that folds builds on the one before it.
@@ -303,7 +371,7 @@ class Executor:
         if name in self._results:
             return
         if progress.writer is not None:
-            progress.audits = progress.writer.audits
+            progress.audits = merged(progress.audits, progress.writer.audits)
             try:
                 progress.writer.release()
             except LaminaError as error:
@@ -327,3 +395,24 @@ class Executor:
             explanation=f"skipped: {why}" if why else None,
             is_same=progress.is_same,
         )
+
+
+def ask_ports(ports: WritePorts, emit: Emit) -> AskPorts:
+    """What asking needs of what writing has."""
+    return AskPorts(
+        store=ports.store,
+        engine=ports.engine,
+        clock=ports.clock,
+        reach=ports.reach,
+        emit=emit,
+        load_macros=ports.load_macros,
+    )
+
+
+def _without(question: Question, time: Intervals) -> Iterator[Question]:
+    """The question about rows that do not belong to some time."""
+    if question.interval is None or time.is_empty:
+        yield question
+        return
+    for interval in Intervals.of([question.interval]).minus(time):
+        yield replace(question, interval=interval)

@@ -87,11 +87,15 @@ class StateStore(Protocol):
         reads and execution time). `AttemptDecided` moves the head and the manifest, and adds a rewrite where some time
         was rewritten. Each of them, and `CoverageRemoved`, moves the version's mark by one, but opening and aborting an
         attempt without an interval do not.
+
+        `AuditsRecorded` of rows that are shown adds to what is remembered of the version's audits, the later outcome
+        for the same time winning; `AttemptDecided` first forgets what was remembered of its interval, or of everything.
+        Neither `AuditsRecorded` nor `OutcomesTaken` moves the mark.
         """
         ...
 
     def history(self, *, run_id: str | None = None, limit: int = 20) -> tuple[HistoryEntry, ...]:
-        """Runs, newest first, batches in the order they finished."""
+        """Runs, newest first, batches and audits in the order they finished."""
         ...
 
     def close(self) -> None:
@@ -292,17 +296,28 @@ class StagedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequest:
-    """Audits to ask; their queries read the rows that are `staged` in `folder` under the name `view`, if there are any.
+class ShownRows:
+    """Published rows of a version that lie in the `interval`; `relation` gives all of them, with these columns."""
 
-    Rows that a blocking audit finds are kept below `folder`, beside the batch they belong to.
+    relation: str
+    columns: tuple[Column, ...]
+    interval: Interval
+    time_column: TimeColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """Audits to ask; their queries read the rows that are `staged` in `folder`, or shown, under the name `view`.
+
+    Queries that read what they audit by themselves need neither. Rows that a blocking audit finds are kept below
+    `folder`, beside the batch they belong to.
     """
 
     node: NodeName
     location: Location
     queries: tuple[AuditQuery, ...]
     view: str
-    staged: StagedRows | None
+    staged: StagedRows | ShownRows | None
     physical: PhysicalName
     folder: str
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
@@ -419,7 +434,7 @@ class Engine(Protocol):
         ...
 
     def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
-        """Ask audits about rows that nobody sees yet, in order. Nothing that readers see changes."""
+        """Ask audits, in order. Nothing that readers see changes."""
         ...
 
     def create_generation(self, request: GenerationRequest) -> int | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.identity.version import Fingerprint
-    from lamina.planning.inputs import Read, Rewrite, VersionFacts
+    from lamina.planning.inputs import AuditOutcomes, Read, Rewrite, VersionFacts
     from lamina.timeline.interval import Instant, Interval, Intervals
 
 PartitionKey: TypeAlias = "tuple[str | None, ...]"
@@ -29,6 +29,7 @@ Contents: TypeAlias = "Mapping[Interval | None, str]"
 """What was measured of the rows of stretches of time, `None` standing for the whole table: same text, same rows."""
 
 AttemptStatus: TypeAlias = Literal["open", "decided", "retracting", "done", "aborted"]
+AuditStatus: TypeAlias = Literal["passed", "failed", "skipped"]
 
 
 # --- tables as state knows them ---
@@ -362,6 +363,50 @@ class BatchRecorded:
     error: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """How one audit came out; `call` is how the model names it, with its arguments.
+
+    `key` is what the outcome depends on beside the rows; it is None where nothing is to be remembered.
+    """
+
+    name: str
+    call: str
+    status: AuditStatus
+    is_blocking: bool
+    failing_rows: int = 0
+    key: str | None = None
+    kept_at: str | None = None
+    """The relation in which failing rows can be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditsRecorded:
+    """How audits came out over the rows of an interval, or over all rows.
+
+    `is_shown` says that these are the rows that the head shows: then the outcomes are remembered for the version until
+    an attempt is decided that replaces the rows. Others were refused and are kept for people only.
+    """
+
+    run_id: str
+    node: NodeName
+    physical: PhysicalName
+    number: int
+    """The attempt that wrote the rows, or the number under which rows that were there already were looked at."""
+    interval: Interval | None
+    results: tuple[AuditResult, ...]
+    recorded_at: Instant
+    is_shown: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomesTaken:
+    """A version that begins with the rows of another one takes over how audits came out over them."""
+
+    physical: PhysicalName
+    outcomes: Mapping[str, AuditOutcomes]
+
+
 Fact: TypeAlias = (
     DefinitionRecorded
     | VersionRecorded
@@ -379,6 +424,8 @@ Fact: TypeAlias = (
     | RunStarted
     | RunFinished
     | BatchRecorded
+    | AuditsRecorded
+    | OutcomesTaken
 )
 
 
@@ -534,7 +581,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One run with its batches."""
+    """One run with its batches and how audits came out, in the order they finished."""
 
     run_id: str
     command: str
@@ -543,6 +590,7 @@ class HistoryEntry:
     started_at: Instant
     finished_at: Instant | None
     batches: tuple[BatchRecorded, ...] = ()
+    audits: tuple[AuditsRecorded, ...] = ()
 
 
 def version_resource(physical: PhysicalName) -> str:

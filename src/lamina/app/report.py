@@ -12,8 +12,9 @@ from lamina.timeline.interval import EMPTY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lamina.app.audit_batch import AuditResult
+    from lamina.app.audit_apart import AuditRow
     from lamina.app.ports import ProjectSettings
+    from lamina.app.records import AuditResult
     from lamina.app.virtual_update import Followed
     from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
@@ -60,6 +61,8 @@ class Report:
     environment_status: str
     run_id: str | None = None
     results: Mapping[NodeName, NodeResult] = field(default_factory=lambda: MappingProxyType({}))
+    audits: tuple[AuditRow, ...] = ()
+    """Audits of sources and standalone ones; those of models are in their results."""
     notices: tuple[Notice, ...] = ()
     views: int = 0
     seconds: float = 0.0
@@ -92,6 +95,7 @@ class Report:
                 for notice in (*plan.warnings, *self.notices)
             ],
             "nodes": nodes,
+            "audits": [row.to_dict() for row in self.audits],
             "summary": dict(sorted(summary.items())),
             "next_release": self.next_release.isoformat() if self.next_release else None,
         }

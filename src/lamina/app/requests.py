@@ -39,6 +39,19 @@ class PromoteRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditsRequest:
+    """Which audits of an environment to ask; the bounds are for models whose rows belong to times."""
+
+    now: Instant
+    environment: str | None = None
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceColumnsRequest:
     """External tables whose columns are wanted; no names stand for those that models read and nobody has declared."""
 

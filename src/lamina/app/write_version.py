@@ -34,6 +34,7 @@ from lamina.app.records import (
     AttemptIs,
     AttemptOpened,
     AttemptUnchanged,
+    AuditsRecorded,
     BatchRecorded,
     CoverageRemoved,
     Head,
@@ -42,6 +43,7 @@ from lamina.app.records import (
     LoadRequest,
     MarkIs,
     NothingPending,
+    OutcomesTaken,
     SetView,
     SwitchGeneration,
     TableShape,
@@ -82,9 +84,8 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lamina.app.audit_batch import AuditResult
     from lamina.app.batch_request import WriteTarget
-    from lamina.app.records import Fact, LeaseGrant, PartitionKey, Publish, Requirement
+    from lamina.app.records import AuditResult, Fact, LeaseGrant, PartitionKey, Publish, Requirement
     from lamina.app.rendering import MacroLoader
     from lamina.graph.names import NodeName
     from lamina.graph.resolve import Naming
@@ -136,6 +137,7 @@ class VersionWriter:
         self._decided: dict[int, Publish] = {}
         self.audits: tuple[AuditResult, ...] = ()
         """How the audits of all batches so far came out."""
+        self._audits_of: dict[int, tuple[AuditResult, ...]] = {}
         ports.reach("write.taken")
         if self._grant.unfinished or self._grant.lost:
             try:
@@ -215,14 +217,14 @@ class VersionWriter:
                 ports.reach("write.written")
                 if not batch.is_empty:
                     self._note_audits(
-                        audit_rows(ports.engine, target, attempt, batch.time, relations, request, written)
+                        attempt, audit_rows(ports.engine, target, attempt, batch.time, relations, request, written)
                     )
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun, locks)
         except LaminaError as error:
             self._note(error)
             if isinstance(error, AuditFailed):
-                self._note_audits(error.results)
+                self._note_audits(attempt, error.results)
             if not self._is_lost:
                 self._abort(attempt, error, begun)
             raise
@@ -249,9 +251,29 @@ class VersionWriter:
     def _generation(self, number: int) -> str:
         return self._ports.engine.placed(generation_name(self._target.physical, number), self._format)
 
-    def _note_audits(self, results: tuple[AuditResult, ...]) -> None:
+    def _note_audits(self, attempt: Attempt, results: tuple[AuditResult, ...]) -> None:
         with self._intent_lock:
+            self._audits_of[attempt.number] = results
             self.audits = merged(self.audits, results)
+
+    def _audits_recorded(self, attempt: Attempt, *, is_shown: bool = True) -> tuple[Fact, ...]:
+        """How the audits of an attempt came out: committed with what becomes of its rows, so never out of step."""
+        results = self._audits_of.get(attempt.number)
+        if not results:
+            return ()
+        target = self._target
+        return (
+            AuditsRecorded(
+                run_id=target.run_id,
+                node=target.model.name,
+                physical=target.physical,
+                number=attempt.number,
+                interval=attempt.interval,
+                results=results,
+                recorded_at=self._ports.clock.now(),
+                is_shown=is_shown,
+            ),
+        )
 
     def seed(self, seeding: Seeding) -> None:
         """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
@@ -311,7 +333,8 @@ class VersionWriter:
                 folders_set=manifest,
             )
             ports.reach("seed.decided")
-            self._decide_and_carry_out(attempt, decided, 0, 3, begun)
+            taken = OutcomesTaken(physical=target.physical, outcomes=seeding.facts.outcomes)
+            self._decide_and_carry_out(attempt, decided, 0, 3, begun, also=(taken,))
         except LaminaError as error:
             self._note(error)
             if not self._is_lost:
@@ -501,7 +524,7 @@ class VersionWriter:
             rewritten=decision.rewritten,
             is_asked=self._is_asked and not decision.rewritten.is_empty,
         )
-        self._end(attempt, done, written.rows, statements, begun)
+        self._end(attempt, done, written.rows, statements, begun, self._audits_recorded(attempt))
 
     def _decide_through(self, attempt: Attempt, base: Base, locks: ExitStack, shape: TableShape) -> WriteThrough:
         """Decide that what the engine is about to do is the publish; sisters wait until it is done."""
@@ -527,6 +550,7 @@ class VersionWriter:
         ports.store.commit(
             [
                 AttemptUnchanged(number=attempt.number, physical=target.physical),
+                *self._audits_recorded(attempt),
                 self._batch_fact(attempt, "succeeded", written.rows, written.statements, begun),
             ],
             [self._token, AttemptIs(number=attempt.number, status="open")],
@@ -583,7 +607,7 @@ class VersionWriter:
         if outcome.error is not None:
             raise outcome.error
         shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
-        self._note_audits(audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
+        self._note_audits(attempt, audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
         with self._publish_lock:
             publish = SetView(
                 physical=target.physical,
@@ -618,19 +642,22 @@ class VersionWriter:
         begun: float,
         *,
         has_new_columns: bool = False,
+        also: tuple[Fact, ...] = (),
     ) -> None:
         ports = self._ports
         ports.reach("write.decide")
-        self._commit_decision(attempt, decided, base_sequence)
+        self._commit_decision(attempt, decided, base_sequence, (*self._audits_recorded(attempt), *also))
         ports.reach("write.decided")
         snapshot = self._carry_out(decided.publish, has_new_columns=has_new_columns)
         ports.reach("write.published")
         self._end(attempt, done_by(attempt.number, decided.publish, snapshot), decided.rows, statements, begun)
 
-    def _commit_decision(self, attempt: Attempt, decided: AttemptDecided, base_sequence: int) -> None:
+    def _commit_decision(
+        self, attempt: Attempt, decided: AttemptDecided, base_sequence: int, also: tuple[Fact, ...] = ()
+    ) -> None:
         self._decided[attempt.number] = decided.publish
         self._ports.store.commit(
-            [decided],
+            [decided, *also],
             [
                 self._token,
                 AttemptIs(number=attempt.number, status="open"),
@@ -639,9 +666,17 @@ class VersionWriter:
             ],
         )
 
-    def _end(self, attempt: Attempt, done: AttemptDone, rows: int | None, statements: int, begun: float) -> None:
+    def _end(
+        self,
+        attempt: Attempt,
+        done: AttemptDone,
+        rows: int | None,
+        statements: int,
+        begun: float,
+        also: tuple[Fact, ...] = (),
+    ) -> None:
         self._ports.store.commit(
-            [done, self._batch_fact(attempt, "succeeded", rows, statements, begun)],
+            [done, *also, self._batch_fact(attempt, "succeeded", rows, statements, begun)],
             [self._token, AttemptIs(number=attempt.number, status="decided")],
         )
         self._ports.reach("write.done")
@@ -676,7 +711,11 @@ class VersionWriter:
         failed = replace_error(self._batch_fact(attempt, "failed", None, 0, begun), error)
         try:
             ports.store.commit(
-                [AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message), failed],
+                [
+                    AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message),
+                    *self._audits_recorded(attempt, is_shown=False),
+                    failed,
+                ],
                 [self._token, AttemptIs(number=attempt.number, status="open")],
             )
         except LeaseLost as lost:

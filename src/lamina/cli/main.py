@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from lamina import __version__
+from lamina.cli.commands.audit import audit
 from lamina.cli.commands.build import build
 from lamina.cli.commands.doctor import doctor
 from lamina.cli.commands.env import env
@@ -33,7 +34,6 @@ _LATER = (
     "rollback",
     "state",
     "test",
-    "audit",
     "freshness",
     "lineage",
     "dag",
@@ -74,7 +74,7 @@ def cli() -> None:
     """
 
 
-for command in (init, plan, build, run, query, render, env, promote, source, intervals, history, doctor):
+for command in (init, plan, build, run, audit, query, render, env, promote, source, intervals, history, doctor):
     cli.add_command(command)
 
 

@@ -99,6 +99,7 @@ _CHANGES = (
     _CONCURRENCY,
     _FAIL_FAST,
 )
+_AUDITS = (_SELECT, _EXCLUDE, _START, _END, _CONCURRENCY)
 _DUE = (
     _SELECT,
     _START,
@@ -161,6 +162,11 @@ def environment_option(function: Callable[..., int]) -> Callable[..., int]:
 def range_options(function: Callable[..., int]) -> Callable[..., int]:
     """`--start` and `--end`."""
     return _with(function, (_START, _END))
+
+
+def audit_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The options of `audit`."""
+    return _with(function, _AUDITS)
 
 
 def change_options(function: Callable[..., int]) -> Callable[..., int]:

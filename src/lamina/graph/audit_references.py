@@ -13,27 +13,58 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import BadAudit, LaminaError, UndeclaredSource, raise_all
 from lamina.graph.dag import Notice
+from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.names import NodeName
+from lamina.graph.spans import uses_span
 from lamina.sql.names import parse_table_name
+from lamina.sql.time_filters import names_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lamina.graph.dag import Graph
-    from lamina.graph.model import AuditCall, Model, Source
+    from lamina.graph.model import AuditCall, AuditCode, Model, Source
     from lamina.graph.resolve import Naming
 
 
 def resolve_audits(
     graph: Graph, naming: Naming, declared: Iterable[Source] = (), *, strict_sources: bool = False
 ) -> Graph:
-    """The graph with the tables of all audits resolved; raises every one that cannot be read at once."""
+    """The graph with the tables of all audits resolved; raises every one that cannot be read at once.
+
+    Also raises audits that use the time of a batch which has none.
+    """
+    raise_all(problem for model in graph.models.values() for problem in _without_time(graph, model))
     if not any(_reads_tables(model) for model in graph.models.values()):
         return graph
     resolver = _Resolver(graph, naming, {*(source.name for source in declared), *graph.sources}, strict=strict_sources)
     models = {name: resolver.resolve(model) if _reads_tables(model) else model for name, model in graph.models.items()}
     raise_all(resolver.problems)
     return replace(graph, models=MappingProxyType(models), warnings=(*graph.warnings, *resolver.warnings.values()))
+
+
+def _without_time(graph: Graph, model: Model) -> Iterator[LaminaError]:
+    """Audits that use `@start_ds` and the like although nothing says what these stand for."""
+    timed = [call for call in model.audits if call.code is not None and _uses_time(call.code)]
+    if not timed or has_intervals(model.kind) or (folds(model.kind) and uses_span(graph.models, model)):
+        return
+    for call in timed:
+        yield BadAudit(
+            f"audit `{call.name}` uses the interval that is processed, and `{model.name}` of kind `{model.kind.name}` "
+            "is computed without one",
+            hint="`@execution_ds` and the like exist for all models; runs of other kinds are about a stretch of time "
+            "when their query uses `@start_ds` or `@end_ds`",
+            location=call.location or model.location,
+            node=model.name,
+        )
+
+
+def _uses_time(code: AuditCode) -> bool:
+    query = code.query
+    dialect = query.source.dialect
+    if "@" in query.expanded and names_interval(query.expanded, dialect):
+        return True
+    return query.is_time_dependent and names_interval(query.source.text, dialect)
 
 
 def _reads_tables(model: Model) -> bool:

@@ -19,12 +19,12 @@ from lamina.errors import (
     DuplicateName,
     LaminaError,
     Location,
-    NotYetSupported,
     raise_all,
 )
 from lamina.graph.header_macros import expand_properties
 from lamina.graph.kinds import Embedded, Full, Seed, View
 from lamina.graph.model import AuditCall, AuditCode, SqlText
+from lamina.graph.model_properties import read_depends_on
 from lamina.graph.names import NodeName
 from lamina.graph.properties import Block
 from lamina.graph.read_body import Uses, analyse_expansion, macro_environment, macro_scope
@@ -41,7 +41,7 @@ from lamina.sql.values import MacroValue, Pair, Property, as_items, sql_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lamina.graph.draft import Draft, Surroundings
+    from lamina.graph.draft import Draft, Surroundings, WrittenReference
     from lamina.graph.kinds import Kind
     from lamina.graph.model import Model, VariableValue
     from lamina.graph.properties import CallValue
@@ -77,6 +77,8 @@ class AuditDefinition:
     is_blocking: bool = True
     is_skipped: bool = False
     is_standalone: bool = False
+    depends_on: tuple[WrittenReference, ...] = ()
+    """Tables beside those of the query that a standalone audit waits for."""
     blueprint: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
     definitions: tuple[Fragment, ...] = ()
 
@@ -131,6 +133,7 @@ def _read_definition(
             properties.contradict(
                 f"`{key}` belongs to a standalone audit; this one runs with its model", f"remove `{key}`", key
             )
+    depends_on = read_depends_on(properties)
     defaults = _read_defaults(properties, scope, block.query.dialect)
     if name is None or len(problems) > before:
         return None
@@ -142,6 +145,7 @@ def _read_definition(
         is_blocking=properties.boolean("blocking") is not False,
         is_skipped=properties.boolean("skip") or False,
         is_standalone=is_standalone,
+        depends_on=depends_on,
         blueprint=scope.blueprint if is_inline else MappingProxyType({}),
         definitions=scope.definitions if is_inline else (),
     )
@@ -334,6 +338,12 @@ def audit_code(
     shape = analyse_expansion(query, expansion, problems)
     raise_all(problems)
     unknown = sorted(name for name in expansion.times_used if not name.startswith(("execution", "latest")))
+    if unknown and definition.is_standalone:
+        raise BadAudit(
+            f"audit `{call.name}` uses `@{unknown[0]}`, and a standalone audit is about no interval",
+            hint="`@execution_ds` and the like can be used",
+            location=call.location,
+        )
     if unknown and isinstance(kind, _TIMELESS):
         raise BadAudit(
             f"audit `{call.name}` uses `@{unknown[0]}`, which a model of kind `{kind.name}` does not have",
@@ -418,8 +428,6 @@ def bind_audits(
     for definition in definitions:
         if definition.name in by_name:
             problems.append(_defined_twice(by_name[definition.name], definition.name, definition.location))
-        elif definition.is_standalone and not definition.is_skipped:
-            problems.append(_standalone(definition))
         by_name[definition.name] = definition
 
     def bound(call: AuditCall, model: Model) -> AuditCall | None:
@@ -431,6 +439,9 @@ def bind_audits(
             return call
         if definition is None:
             problems.append(_unknown(call, model, by_name))
+            return None
+        if definition.is_standalone:
+            problems.append(_attached(call, model))
             return None
 
         def compute() -> AuditCode:
@@ -457,11 +468,12 @@ def bind_audits(
     return found
 
 
-def _standalone(definition: AuditDefinition) -> NotYetSupported:
-    return NotYetSupported(
-        f"audit `{definition.name}` is standalone, which this release reads but cannot run",
-        hint="attach it to a model without `standalone true`, or set `skip true`",
-        location=definition.location,
+def _attached(call: AuditCall, model: Model) -> BadAudit:
+    return BadAudit(
+        f"audit `{call.name}` is standalone and cannot be attached to a model",
+        hint="remove it here: it is asked by itself; or remove `standalone true` from the audit",
+        location=call.location,
+        node=model.name,
     )
 
 

@@ -196,6 +196,10 @@ class Model:
     allow_partials: bool = False
     stamp: str | None = None
     audits: tuple[AuditCall, ...] = ()
+    standalone_audits: tuple[AuditCall, ...] = ()
+    """Audits of the project that read this model's table, on their own; asked once all that they read is built."""
+    source_audits: Mapping[NodeName, tuple[AuditCall, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Audits of the external tables that it reads, views looked through; asked before it is built."""
     signals: tuple[SignalCall, ...] = ()
     grains: tuple[str, ...] = ()
     partitioned_by: tuple[str, ...] = ()
@@ -223,10 +227,16 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """An external table read at its own name."""
+    """An external table read at its own name.
+
+    `given_audits` are its audits as its file gives them, `audits` what they are once the project is loaded.
+    """
 
     name: NodeName
     columns: tuple[Column, ...] | None = None
     is_declared: bool = False
     description: str | None = None
     location: Location | None = None
+    given_audits: object = None
+    audits_location: Location | None = None
+    audits: tuple[AuditCall, ...] = ()

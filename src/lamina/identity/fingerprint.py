@@ -190,7 +190,15 @@ def metadata_hash(model: Model) -> str:
         model.further,
         virtual,
         comments,
+        *_audits_beside(model),
     )
+
+
+def _audits_beside(model: Model) -> tuple[object, ...]:
+    """Audits that are asked before or after the model is built; nothing for most models."""
+    alone = tuple(_audit(call) for call in model.standalone_audits)
+    sources = tuple((name, tuple(_audit(call) for call in calls)) for name, calls in model.source_audits.items())
+    return (alone, sources) if alone or sources else ()
 
 
 def version_of(model: Model, parents: Mapping[NodeName, NodeVersion]) -> NodeVersion:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.planning.readiness import SIGNAL, is_signal
+from lamina.timeline.interval import Intervals
 
 if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import Waiting
     from lamina.planning.steps import Step
-    from lamina.timeline.interval import Intervals
 
 _BECAUSE = {
     "first_run": "it has not been built before",
@@ -30,9 +30,28 @@ def explain(
     step: Step, *, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool, why_unready: str | None
 ) -> Step:
     """The step with one sentence that a person understands."""
+    step = _explained(step, blocked_by, is_chosen, is_shared, why_unready)
+    if not step.questions:
+        return step
+    ending = "no data is touched" if step.action == "metadata" else step.explanation
+    return replace(step, explanation=f"{_questions(step)}; {ending}")
+
+
+def _explained(
+    step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool, why_unready: str | None
+) -> Step:
     if step.action == "wait" and why_unready is not None:
         return replace(step, explanation=f"waits: {why_unready}{_waits(step).removeprefix(', rest waits')}")
     return replace(step, explanation=_sentence(step, blocked_by, is_chosen, is_shared))
+
+
+def _questions(step: Step) -> str:
+    """How many audits have to be asked about what is there, and about which time."""
+    number = len({id(audit) for question in step.questions for audit in question.audits})
+    time = Intervals.of(question.interval for question in step.questions if question.interval is not None)
+    over = "the whole table" if time.is_empty else _ranges(time)
+    why = "audits changed" if step.change == "metadata" else "audits were not asked yet"
+    return f"{why}: {number} to ask over {over}"
 
 
 def _because(step: Step) -> str:

@@ -42,6 +42,23 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOutcomes:
+    """For which time of a version an audit passed, failed, or was left out on request; no two of them overlap.
+
+    Where rows do not belong to times, all of time stands for the whole table.
+    """
+
+    passed: Intervals = EMPTY
+    failed: Intervals = EMPTY
+    skipped: Intervals = EMPTY
+
+    def settled(self, *, is_blocking: bool) -> Intervals:
+        """Time about which the audit need not be asked again."""
+        settled = self.passed.union(self.skipped)
+        return settled if is_blocking else settled.union(self.failed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFacts:
     """What state knows of one version.
 
@@ -49,7 +66,8 @@ class VersionFacts:
     `covered` holds recorded intervals for kinds that have them, `reopened` those that were recorded before and do not
     count now; `built_at` is the execution time of the last finished whole build of the others. `reads` is what that
     build read; for kinds with intervals, the heads of its parents up to which their rewrites were followed.
-    `rewritten_at` is the number of the newest head that brought a rewrite.
+    `rewritten_at` is the number of the newest head that brought a rewrite. `outcomes` is how audits came out over the
+    rows that are shown, by their keys.
     """
 
     physical: PhysicalName
@@ -66,6 +84,7 @@ class VersionFacts:
     """When recorded time was last opened again by `auto_restatement_cron`, or the first batch was computed."""
     reads: tuple[Read, ...] = ()
     rewritten_at: int = 0
+    outcomes: Mapping[str, AuditOutcomes] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

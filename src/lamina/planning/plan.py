@@ -9,6 +9,7 @@ from lamina.errors import EnvironmentDetached, NotYetSupported, raise_all
 from lamina.graph.dag import Notice
 from lamina.graph.kinds import Embedded, folds, has_intervals, may_be_restated, stores_rows
 from lamina.graph.model import PythonBody, SqlBody
+from lamina.planning.audit_work import due_alone, questions_of
 from lamina.planning.batches import batches_of, runs_of
 from lamina.planning.draft import Draft, Work
 from lamina.planning.explain import explain
@@ -70,6 +71,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
             for step in steps
             if step.physical is not None and (step.has_work or not step.redone.is_empty)
         },
+        standalone=due_alone(draft),
         warnings=(
             *inputs.graph.warnings,
             *limitations(inputs.graph),
@@ -249,8 +251,10 @@ def _step(draft: Draft, name: NodeName) -> Step:
         batches = runs_of(model, work.readiness.ready, begins_anew=work.begins_anew)
     elif not shown.is_empty:
         batches = batches_of(model, shown)
-    seed = _seeding(draft, name)
+    seed, questions = _seeding(draft, name), questions_of(draft, name)
     action = "seed_and_build" if seed else _action(draft, name, bool(batches))
+    if action == "skip" and questions:
+        action = "metadata"
     is_idle = action in {"skip", "blocked"} and not difference.is_version_new
     step = Step(
         node=name,
@@ -276,6 +280,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         recorded=work.recorded,
         is_asked=work.is_asked,
         batches=batches,
+        questions=questions,
         makes_table=name in draft.without_rows,
         left_out=work.left_out,
         waiting=work.readiness.waiting,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lamina.environments.pointers import Pointer, Status
     from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
-    from lamina.graph.model import Model
+    from lamina.graph.model import AuditCall, Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.identity.version import NodeVersion
@@ -52,6 +52,21 @@ class Batch:
     """Whether such a run begins with an empty table, whatever it holds."""
     is_empty: bool = False
     """Whether only the table is made, without rows, because nothing can be processed yet."""
+
+    @property
+    def time(self) -> Interval | None:
+        """The time it is about, if any."""
+        return self.interval or self.span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Audits to ask about rows that are there already; without an `interval`, about the whole table."""
+
+    audits: tuple[AuditCall, ...]
+    interval: Interval | None = None
+    span: Interval | None = None
+    """What the time variables stand for where rows do not belong to times."""
 
     @property
     def time(self) -> Interval | None:
@@ -116,6 +131,8 @@ class Step:
     is_asked: bool = False
     """Whether a person asked for recorded time to be computed again, here or further up."""
     batches: Sequence[Batch] = ()
+    questions: tuple[Question, ...] = ()
+    """Audits to ask about rows that are there already and are not computed again."""
     makes_table: bool = False
     """Whether a table without rows is made, because nothing can be processed yet."""
     left_out: Intervals = EMPTY
@@ -130,7 +147,12 @@ class Step:
 
     @property
     def has_work(self) -> bool:
-        """Whether Spark has, or may turn out to have, something to compute."""
+        """Whether Spark has, or may turn out to have, something to do."""
+        return self.computes or bool(self.questions)
+
+    @property
+    def computes(self) -> bool:
+        """Whether rows are, or may turn out to be, computed."""
         is_idle = self.action not in {"build", "seed_and_build"}
         return self.makes_table or not self.may_follow.is_empty or (bool(self.batches) and not is_idle)
 
@@ -158,12 +180,16 @@ class Plan:
     marks: Mapping[PhysicalName, int] = field(default_factory=lambda: MappingProxyType({}))
     failures: Mapping[NodeName, LaminaError] = field(default_factory=lambda: MappingProxyType({}))
     """Models whose signals gave no answer; what they were asked about waits."""
+    standalone: tuple[str, ...] = ()
+    """Standalone audits to ask about what is there already; those that read what is computed are asked as well."""
     warnings: tuple[Notice, ...] = ()
 
     @property
     def has_work(self) -> bool:
-        """Whether applying would change anything: tables, pointers or recorded definitions."""
-        return any(step.makes_table or step.action not in {"skip", "wait", "blocked"} for step in self.steps)
+        """Whether applying would change anything: tables, pointers, recorded definitions or outcomes of audits."""
+        return bool(self.standalone) or any(
+            step.makes_table or step.questions or step.action not in {"skip", "wait", "blocked"} for step in self.steps
+        )
 
     @property
     def is_blocked(self) -> bool:

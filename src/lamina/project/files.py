@@ -18,6 +18,7 @@ from lamina.errors import (
 )
 from lamina.graph.audit_references import resolve_audits
 from lamina.graph.audits import bind_audits, read_audit_file
+from lamina.graph.audits_apart import attach_audits, audited_sources, standalone_audits
 from lamina.graph.draft import Surroundings
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import Seed
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from lamina.app.ports import ProjectSettings
     from lamina.graph.audits import AuditDefinition
+    from lamina.graph.audits_apart import StandaloneAudit
     from lamina.graph.dag import Graph
     from lamina.graph.draft import Draft
     from lamina.graph.model import AuditCode, Column, Source
@@ -193,6 +195,8 @@ class _Load:
         self._file_count = 0
         self._code_key = code_key()
         self._has_broken_macros = False
+        self._audit_definitions: list[AuditDefinition] = []
+        self._standalone: tuple[StandaloneAudit, ...] = ()
 
     def figures(self) -> LoadFigures:
         return LoadFigures(files=self._file_count, read=tuple(self._read), is_whole_graph_cached=self._is_whole)
@@ -280,7 +284,7 @@ class _Load:
             *self._read_all(self._files.python_models, self._python_file),
         ]
         drafts = self._with_audits(self._with_signals(self._with_seeds(drafts)))
-        sources: list[Source] = self._read_all(self._files.sources, self._source_file)
+        sources = self._audits_apart(self._read_all(self._files.sources, self._source_file))
         graph: Graph | None = None
         try:
             # With files missing, references to them would look like tables that nothing defines.
@@ -386,6 +390,7 @@ class _Load:
         """The drafts with the queries of the audits they name."""
         before = len(self._problems)
         definitions: list[AuditDefinition] = self._read_all(self._files.audits, self._audit_file)
+        self._audit_definitions = definitions
         if len(self._problems) > before:
             # What broken files would have defined is not the fault of those who use it.
             return drafts
@@ -404,6 +409,18 @@ class _Load:
         except LaminaError as error:
             self._problems.extend(error.problems)
             return drafts
+
+    def _audits_apart(self, sources: list[Source]) -> list[Source]:
+        """The sources with their audits; standalone ones are kept for the whole graph."""
+        if self._problems:
+            # What broken files would have defined is not the fault of those who use it.
+            return sources
+        try:
+            self._standalone = standalone_audits(self._audit_definitions, self._around)
+            return audited_sources(sources, self._audit_definitions, self._around)
+        except LaminaError as error:
+            self._problems.extend(error.problems)
+            return sources
 
     def _earlier(self, name: str, key: str) -> dict[str, Any]:
         """What an earlier load has kept under a name; nothing when it was found in other surroundings."""
@@ -503,7 +520,8 @@ class _Load:
             read_again=read_again,
             remember=remember,
         )
-        return resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
+        graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
+        return attach_audits(graph, naming, self._standalone, sources)
 
     def _check_targets(self, drafts: list[Draft]) -> None:
         """Refuse targets that would give a model the same name in the same warehouse."""

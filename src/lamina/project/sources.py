@@ -106,6 +106,8 @@ class _Reader:
                 is_declared=True,
                 description=str(description) if description is not None else None,
                 location=self._text.key_location(path),
+                given_audits=entry.get("audits"),
+                audits_location=self._text.key_location((*path, "audits")) if "audits" in entry else None,
             )
             yield source, path
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown
+from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
 from lamina.errors import Cancelled, LaminaError
 from lamina.spark.formats.lake import rows_at, staged_rows, stored_rows
 from lamina.spark.kinds.fold import is_keyed
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 def ask_audits(session: SparkSession, request: AuditRequest, root: str, failures: Failures) -> tuple[AuditFinding, ...]:
     """What every audit found; `failures` turns what Spark raises into an error that says what was being done."""
-    if request.staged is not None:
+    if isinstance(request.staged, ShownRows):
+        _shown(session, request.staged).createOrReplaceTempView(request.view)
+    elif request.staged is not None:
         _staged(session, request.staged, f"{root}/{request.folder}").createOrReplaceTempView(request.view)
     counts = _counts(session, request, failures)
     return tuple(
@@ -62,6 +64,11 @@ def _rows_of(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
             return after_merge(rows_at(session, base.head), staged_rows(session, path, staged.shape), fold)
         case _:
             return staged_rows(session, path, staged.shape)
+
+
+def _shown(session: SparkSession, shown: ShownRows) -> DataFrame:
+    time = find_time_column(shown.columns, shown.time_column)
+    return session.sql(f"SELECT * FROM {shown.relation}").filter(in_interval(time, shown.time_column, shown.interval))
 
 
 def _counts(session: SparkSession, request: AuditRequest, failures: Failures) -> list[int]:

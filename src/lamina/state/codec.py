@@ -64,7 +64,7 @@ from lamina.graph.model import (
     SqlBody,
     SqlText,
 )
-from lamina.planning.inputs import Read
+from lamina.planning.inputs import AuditOutcomes, Read
 from lamina.sql.fragment import Fragment
 from lamina.sql.window_times import InputWindow, Offset
 from lamina.timeline.grain import Grain
@@ -365,6 +365,8 @@ MODEL = _record(
     allow_partials=PLAIN,
     stamp=PLAIN,
     audits=_many(_AUDIT),
+    standalone_audits=_many(_AUDIT),
+    source_audits=_mapping(_many(_AUDIT)),
     signals=_many(_SIGNAL),
     grains=_TEXTS,
     partitioned_by=_TEXTS,
@@ -427,6 +429,7 @@ PUBLISH = _union(
     write_through=_record(WriteThrough, **_IN_PLACE, transaction=PLAIN, writer=PLAIN),
     fast_forward=_record(FastForward, **_IN_PLACE, branch=PLAIN),
 )
+_OUTCOMES = _mapping(_record(AuditOutcomes, passed=_INTERVALS, failed=_INTERVALS, skipped=_INTERVALS))
 _READS = _many(_record(Read, physical=PLAIN, sequence=PLAIN))
 ATTEMPT = _record(
     Attempt,
@@ -524,6 +527,7 @@ shape_document: Document[TableShape] = Document("shape", SHAPE)
 owner_document: Document[Owner] = Document("owner", OWNER)
 reads_document: Document[tuple[Read, ...]] = Document("reads", _READS)
 intervals_document: Document[Intervals] = Document("intervals", _INTERVALS)
+outcomes_document: Document[Mapping[str, AuditOutcomes]] = Document("audit outcomes", _OUTCOMES)
 contents_document: Document[Contents] = Document("contents", _CONTENTS)
 pointers_document: Document[Mapping[NodeName, Pointer]] = Document("pointers", _POINTERS)
 columns_document: Document[Mapping[str, str]] = Document("column fingerprints", _SETTINGS)

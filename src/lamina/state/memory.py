@@ -19,6 +19,7 @@ from lamina.app.records import (
     AttemptOpened,
     AttemptRetracting,
     AttemptUnchanged,
+    AuditsRecorded,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
@@ -29,6 +30,7 @@ from lamina.app.records import (
     LeaseGrant,
     LeaseReleased,
     Loaded,
+    OutcomesTaken,
     PartitionKey,
     RevisionFollowed,
     RevisionWritten,
@@ -41,6 +43,7 @@ from lamina.app.records import (
 from lamina.environments.pointers import Revision
 from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.leases import close_lost, expiry, is_unsettled, require_held, succeed
+from lamina.state.outcomes import NOTHING_ASKED, Outcomes, forgotten, remembered
 from lamina.state.requirements import (
     check,
     refuse_followed,
@@ -58,7 +61,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
     from lamina.planning.inputs import Read
-    from lamina.timeline.interval import Instant, Intervals
+    from lamina.timeline.interval import Instant, Interval, Intervals
 
 _FINISHED = frozenset({"done", "aborted"})
 
@@ -79,6 +82,8 @@ class _Contents:
     runs: dict[str, RunStarted] = field(default_factory=dict)
     run_ends: dict[str, RunFinished] = field(default_factory=dict)
     batches: list[BatchRecorded] = field(default_factory=list)
+    audits: list[AuditsRecorded] = field(default_factory=list)
+    outcomes: dict[PhysicalName, Outcomes] = field(default_factory=dict)
 
     # --- what requirements ask ----------------------------------------------------------------------------------------
     def newest_lease(self, resource: str) -> Lease | None:
@@ -136,8 +141,7 @@ class _Contents:
             case AttemptRetracting():
                 self._move(fact.number, "retracting")
             case AttemptAborted():
-                if self._move(fact.number, "aborted").interval is not None:
-                    self._set_work(fact.physical, touched(self._work(fact.physical)))
+                self._abort(fact)
             case CoverageRemoved():
                 self._set_work(
                     fact.physical, without(self._work(fact.physical), fact.intervals, fact.followed, fact.restated_at)
@@ -159,6 +163,14 @@ class _Contents:
                 self.run_ends[fact.run_id] = fact
             case BatchRecorded():
                 self.batches.append(fact)
+            case AuditsRecorded():
+                if fact.results:
+                    self.audits.append(fact)
+                if fact.is_shown:
+                    before = self.outcomes.get(fact.physical, NOTHING_ASKED)
+                    self.outcomes[fact.physical] = remembered(before, fact.interval, fact.results)
+            case OutcomesTaken():
+                self.outcomes[fact.physical] = fact.outcomes
             case _:
                 assert_never(fact)
 
@@ -184,6 +196,7 @@ class _Contents:
     def _decide(self, fact: AttemptDecided) -> None:
         attempt = self._move(fact.number, "decided")
         self.attempts[fact.number] = replace(attempt, publish=fact.publish, rows=fact.rows)
+        self._forget(fact.physical, attempt.interval)
         if fact.head is not None:
             self._move_head(fact.head, fact.rewritten, is_asked=fact.is_asked)
             manifest = {**self.manifests.get(fact.physical, {}), **fact.folders_set}
@@ -191,6 +204,18 @@ class _Contents:
                 manifest.pop(key, None)
             self.manifests[fact.physical] = manifest
         self._set_work(fact.physical, touched(self._work(fact.physical)))
+
+    def _abort(self, fact: AttemptAborted) -> None:
+        was_decided = self.attempt_status(fact.number) == "retracting"
+        attempt = self._move(fact.number, "aborted")
+        if was_decided:
+            self._forget(fact.physical, attempt.interval)
+        if attempt.interval is not None:
+            self._set_work(fact.physical, touched(self._work(fact.physical)))
+
+    def _forget(self, physical: PhysicalName, interval: Interval | None) -> None:
+        if physical in self.outcomes:
+            self.outcomes[physical] = forgotten(self.outcomes[physical], interval)
 
     def _move_head(self, head: Head, rewritten: Intervals, *, is_asked: bool) -> None:
         found = self.head_sequence(head.physical)
@@ -339,6 +364,8 @@ def _copied(contents: _Contents) -> _Contents:
         runs=dict(contents.runs),
         run_ends=dict(contents.run_ends),
         batches=list(contents.batches),
+        audits=list(contents.audits),
+        outcomes=dict(contents.outcomes),
     )
 
 
@@ -368,6 +395,7 @@ def _facts(contents: _Contents, names: Iterable[PhysicalName]) -> Mapping[Physic
             restated_at=work.restated_at,
             reads=work.reads,
             rewritten_at=max((rewrite.sequence for rewrite in contents.rewrites.get(name, ())), default=0),
+            outcomes=contents.outcomes.get(name, NOTHING_ASKED),
         )
     return found
 
@@ -407,4 +435,5 @@ def _entry(contents: _Contents, run: RunStarted) -> HistoryEntry:
         started_at=run.started_at,
         finished_at=end.finished_at if end else None,
         batches=tuple(sorted(batches, key=lambda batch: batch.finished_at)),
+        audits=tuple(audits for audits in contents.audits if audits.run_id == run.run_id),
     )

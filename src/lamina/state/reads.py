@@ -20,7 +20,17 @@ from lamina.environments.pointers import Revision
 from lamina.state import tables
 from lamina.state.codec import model_document, read_partition
 from lamina.state.lazy import LazyMapping
-from lamina.state.rows import to_attempt, to_batch, to_entry, to_facts, to_head, to_lease, to_revision, to_rewrite
+from lamina.state.rows import (
+    to_attempt,
+    to_audits,
+    to_batch,
+    to_entry,
+    to_facts,
+    to_head,
+    to_lease,
+    to_revision,
+    to_rewrite,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 
     from lamina.app.records import (
         Attempt,
+        AuditsRecorded,
         BatchRecorded,
         Head,
         HistoryEntry,
@@ -47,6 +58,7 @@ _environments, _revisions, _versions = tables.environments, tables.revisions, ta
 _work, _heads, _manifest, _definitions = tables.work, tables.heads, tables.manifest, tables.definitions
 _rewrites = tables.rewrites
 _runs, _ends, _batches = tables.runs, tables.run_ends, tables.batches
+_audits, _audited = tables.audits, tables.audited
 
 
 def _latest(table: Table, number: str, physical: ColumnElement[str]) -> ScalarSelect[int]:
@@ -156,9 +168,14 @@ class Statements:
             .add_columns(_work.c.restated_at)
             .add_columns(_latest(_heads, "sequence", physical).label("head_sequence"))
             .add_columns(_latest(_rewrites, "sequence", physical).label("rewritten_at"))
+            .add_columns(_audited.c.outcomes)
             .select_from(self._listed)
             .join(_versions, physical == self._name)
             .outerjoin(_work, and_(_work.c.physical == physical, _work.c.mark == _latest(_work, "mark", physical)))
+            .outerjoin(
+                _audited,
+                and_(_audited.c.physical == physical, _audited.c.change == _latest(_audited, "change", physical)),
+            )
         )
 
     @cached_property
@@ -216,6 +233,16 @@ class Statements:
             .select_from(self._listed)
             .join(_batches, _batches.c.run_id == self._name)
             .order_by(_batches.c.run_id, _batches.c.finished_at, _batches.c.position)
+        )
+
+    @cached_property
+    def audits(self) -> Select[Any]:
+        """How audits came out in the listed runs, in the order they were recorded."""
+        return (
+            select(_audits)
+            .select_from(self._listed)
+            .join(_audits, _audits.c.run_id == self._name)
+            .order_by(_audits.c.run_id, _audits.c.position)
         )
 
 
@@ -332,7 +359,12 @@ class Reader:
         batches: dict[str, list[BatchRecorded]] = defaultdict(list)
         for row in self._rows(self._statements.batches, [run.run_id for run in runs]):
             batches[row.run_id].append(to_batch(row))
-        return tuple(to_entry(run, batches[run.run_id]) for run in runs)
+        audits: dict[str, list[AuditsRecorded]] = defaultdict(list)
+        asked = self._rows(self._statements.audits, [run.run_id for run in runs])
+        for _, together in groupby(asked, key=lambda row: (row.run_id, row.number, row.physical)):
+            recorded = to_audits(list(together))
+            audits[recorded.run_id].append(recorded)
+        return tuple(to_entry(run, batches[run.run_id], audits[run.run_id]) for run in runs)
 
 
 def _attempts_in(rows: Iterable[Row[Any]]) -> tuple[Attempt, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lamina.app.records import Attempt, BatchRecorded, Head, HistoryEntry, Lease
+from lamina.app.records import Attempt, AuditResult, AuditsRecorded, BatchRecorded, Head, HistoryEntry, Lease
 from lamina.environments.pointers import Revision
 from lamina.identity.version import Fingerprint
 from lamina.planning.inputs import Rewrite, VersionFacts
@@ -17,17 +17,19 @@ from lamina.state.codec import (
     error_document,
     event_document,
     intervals_document,
+    outcomes_document,
     owner_document,
     pointers_document,
     reads_document,
     shape_document,
 )
 from lamina.state.lazy import LazyDocument
+from lamina.state.outcomes import NOTHING_ASKED
 from lamina.state.work import NOTHING_DONE, Work
 from lamina.timeline.interval import Instant, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy import Row
 
@@ -108,6 +110,7 @@ def to_facts(row: AnyRow) -> VersionFacts:
         restated_at=work.restated_at,
         reads=work.reads,
         rewritten_at=row.rewritten_at or 0,
+        outcomes=LazyDocument(row.outcomes, outcomes_document.read) if row.outcomes else NOTHING_ASKED,
     )
 
 
@@ -142,15 +145,19 @@ def to_revision(row: AnyRow) -> Revision:
     )
 
 
+def _interval(row: AnyRow) -> Interval | None:
+    is_timed = row.interval_start is not None
+    return Interval(Instant(row.interval_start), Instant(row.interval_end)) if is_timed else None
+
+
 def to_batch(row: AnyRow) -> BatchRecorded:
     """A row of `batches`."""
-    is_timed = row.interval_start is not None
     return BatchRecorded(
         run_id=row.run_id,
         node=row.node,
         physical=row.physical,
         number=row.number,
-        interval=Interval(Instant(row.interval_start), Instant(row.interval_end)) if is_timed else None,
+        interval=_interval(row),
         status=row.status,
         rows=row.rows,
         seconds=row.seconds,
@@ -160,7 +167,33 @@ def to_batch(row: AnyRow) -> BatchRecorded:
     )
 
 
-def to_entry(row: AnyRow, batches: Iterable[BatchRecorded]) -> HistoryEntry:
+def to_audits(rows: Sequence[AnyRow]) -> AuditsRecorded:
+    """Rows of `audits` that were recorded together."""
+    first = rows[0]
+    return AuditsRecorded(
+        run_id=first.run_id,
+        node=first.node,
+        physical=first.physical,
+        number=first.number,
+        interval=_interval(first),
+        results=tuple(
+            AuditResult(
+                name=row.name,
+                call=row.call,
+                status=row.status,
+                is_blocking=bool(row.is_blocking),
+                failing_rows=row.failing_rows,
+                key=row.audit_key,
+                kept_at=row.kept_at,
+            )
+            for row in rows
+        ),
+        recorded_at=Instant(first.recorded_at),
+        is_shown=bool(first.is_shown),
+    )
+
+
+def to_entry(row: AnyRow, batches: Iterable[BatchRecorded], audits: Iterable[AuditsRecorded]) -> HistoryEntry:
     """A row of `runs` with its end, if it has one."""
     return HistoryEntry(
         run_id=row.run_id,
@@ -170,4 +203,5 @@ def to_entry(row: AnyRow, batches: Iterable[BatchRecorded]) -> HistoryEntry:
         started_at=Instant(row.started_at),
         finished_at=to_instant(row.finished_at),
         batches=tuple(batches),
+        audits=tuple(audits),
     )

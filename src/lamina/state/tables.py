@@ -1,8 +1,9 @@
 """The tables of a state store.
 
 Facts are append-only: rows of `definitions`, `versions`, `attempts`, `attempt_events`, `work`, `heads`, `rewrites`,
-`manifest`, `revisions`, `runs`, `run_ends` and `batches` are written once. Where a fact replaces an earlier one, the
-key ends in a number that grows, so the latest is one step into an index however long the history is.
+`manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once. Where a fact replaces
+an earlier one, the key ends in a number that grows, so the latest is one step into an index however long the history
+is.
 
 `leases`, `unfinished`, `environments` and `numbers` hold what is true now and are changed in place: they answer the
 start check and the requirements of a commit without looking at history.
@@ -232,4 +233,36 @@ batches = Table(
     Column("finished_at", BigInteger, nullable=False),
     Column("error", Text),
     Index("lamina_batches_by_run", "run_id", "finished_at", "position"),
+)
+
+audits = Table(
+    "lamina_audits",
+    metadata,
+    Column("position", _Serial, primary_key=True, autoincrement=True),
+    Column("run_id", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("physical", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("interval_start", BigInteger),
+    Column("interval_end", BigInteger),
+    Column("is_shown", Integer, nullable=False),
+    Column("audit_key", Text),
+    Column("name", Text, nullable=False),
+    Column("call", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("is_blocking", Integer, nullable=False),
+    Column("failing_rows", BigInteger, nullable=False),
+    Column("kept_at", Text),
+    Column("recorded_at", BigInteger, nullable=False),
+    Index("lamina_audits_by_run", "run_id", "position"),
+)
+
+audited = Table(
+    "lamina_audited",
+    metadata,
+    Column("physical", Text, primary_key=True),
+    Column("change", BigInteger, primary_key=True, autoincrement=False),
+    # How audits came out over the rows that are shown after this row, complete.
+    Column("outcomes", Text, nullable=False),
+    sqlite_with_rowid=False,
 )

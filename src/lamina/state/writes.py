@@ -16,11 +16,13 @@ from lamina.app.records import (
     AttemptOpened,
     AttemptRetracting,
     AttemptUnchanged,
+    AuditsRecorded,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
     LeaseClosed,
     LeaseReleased,
+    OutcomesTaken,
     RevisionFollowed,
     RevisionWritten,
     RunFinished,
@@ -37,6 +39,7 @@ from lamina.state.codec import (
     event_document,
     intervals_document,
     model_document,
+    outcomes_document,
     owner_document,
     pointers_document,
     reads_document,
@@ -44,23 +47,25 @@ from lamina.state.codec import (
     write_partition,
 )
 from lamina.state.leases import close_lost, require_held
+from lamina.state.outcomes import NOTHING_ASKED, forgotten, remembered
 from lamina.state.requirements import refuse_followed, refuse_head, refuse_revision, refuse_second_attempt
 from lamina.state.rows import to_attempt, to_lease, to_work
 from lamina.state.work import Work, require_step, touched, with_done, with_opened, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import Column, Connection, TableValuedAlias
 
     from lamina.app.records import Attempt, AttemptStatus, Fact, Head, Lease
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
+    from lamina.state.outcomes import Outcomes
     from lamina.timeline.interval import Intervals
 
 _leases, _attempts, _events = tables.leases, tables.attempts, tables.attempt_events
 _unfinished, _work, _heads = tables.unfinished, tables.work, tables.heads
-_environments, _ends = tables.environments, tables.run_ends
+_environments, _ends, _audited = tables.environments, tables.run_ends, tables.audited
 
 # Statements are built once; only their parameters differ.
 _NEWEST_LEASE = (
@@ -99,6 +104,9 @@ _SET_FOLLOWED = (
     update(_environments)
     .where(_environments.c.environment == bindparam("of"), _environments.c.followed < bindparam("number"))
     .values(followed=bindparam("number"))
+)
+_LATEST_AUDITED = (
+    select(_audited).where(_audited.c.physical == bindparam("physical")).order_by(_audited.c.change.desc()).limit(1)
 )
 _RUN = select(tables.runs.c.run_id).where(tables.runs.c.run_id == bindparam("run_id"))
 _ADD = {table: insert(table) for table in tables.metadata.sorted_tables}
@@ -217,6 +225,10 @@ class Writer:
                 )
             case BatchRecorded():
                 self._connection.execute(_ADD[tables.batches], _batch_row(fact))
+            case AuditsRecorded():
+                self._record_audits(fact)
+            case OutcomesTaken():
+                self._change_outcomes(fact.physical, lambda _: fact.outcomes)
             case _:
                 assert_never(fact)
 
@@ -270,6 +282,7 @@ class Writer:
 
     def _decide(self, fact: AttemptDecided) -> None:
         self._move(fact.number, "decided", EventDetail(publish=fact.publish, rows=fact.rows))
+        self._forget(fact.physical, fact.number)
         self._connection.execute(_SET_UNFINISHED, {"of": fact.number, "to_status": "decided"})
         if fact.head is not None:
             self._move_head(fact.head, fact.rewritten, is_asked=fact.is_asked)
@@ -321,6 +334,8 @@ class Writer:
         self._add_work(physical, work, with_done(work, self._attempt(number)), number)
 
     def _abort(self, fact: AttemptAborted) -> None:
+        if self.attempt_status(fact.number) == "retracting":
+            self._forget(fact.physical, fact.number)
         self._move(fact.number, "aborted", EventDetail(reason=fact.reason))
         self._connection.execute(_END_UNFINISHED, {"of": fact.number})
         if self._attempt(fact.number).interval is not None:
@@ -364,6 +379,31 @@ class Writer:
                 "reads": reads_document.write(after.reads),
             },
         )
+
+    # --- audits -------------------------------------------------------------------------------------------------------
+    def _record_audits(self, fact: AuditsRecorded) -> None:
+        if fact.results:
+            self._connection.execute(_ADD[tables.audits], _audit_rows(fact))
+        if fact.is_shown:
+            self._change_outcomes(fact.physical, lambda before: remembered(before, fact.interval, fact.results))
+
+    def _forget(self, physical: PhysicalName, number: int) -> None:
+        """Nothing is known any more about the rows that an attempt replaces."""
+        self._change_outcomes(physical, lambda before: before and forgotten(before, self._attempt(number).interval))
+
+    def _change_outcomes(self, physical: PhysicalName, change: Callable[[Outcomes], Outcomes]) -> None:
+        row = self._connection.execute(_LATEST_AUDITED, {"physical": physical}).first()
+        before = outcomes_document.read(row.outcomes) if row else NOTHING_ASKED
+        after = change(before)
+        if after != before:
+            self._connection.execute(
+                _ADD[_audited],
+                {
+                    "physical": physical,
+                    "change": row.change + 1 if row else 1,
+                    "outcomes": outcomes_document.write(after),
+                },
+            )
 
     # --- environments -------------------------------------------------------------------------------------------------
     def _write_revision(self, revision: Revision) -> None:
@@ -443,3 +483,26 @@ def _batch_row(fact: BatchRecorded) -> dict[str, Any]:
         "finished_at": fact.finished_at.micros,
         "error": None if fact.error is None else error_document.write(fact.error),
     }
+
+
+def _audit_rows(fact: AuditsRecorded) -> list[dict[str, Any]]:
+    return [
+        {
+            "run_id": fact.run_id,
+            "node": fact.node,
+            "physical": fact.physical,
+            "number": fact.number,
+            "interval_start": fact.interval.start.micros if fact.interval else None,
+            "interval_end": fact.interval.end.micros if fact.interval else None,
+            "is_shown": int(fact.is_shown),
+            "audit_key": result.key,
+            "name": result.name,
+            "call": result.call,
+            "status": result.status,
+            "is_blocking": int(result.is_blocking),
+            "failing_rows": result.failing_rows,
+            "kept_at": result.kept_at,
+            "recorded_at": fact.recorded_at.micros,
+        }
+        for result in fact.results
+    ]

@@ -105,7 +105,9 @@ def test_whatever_is_killed_a_command_that_is_alone_finishes_at_once(history):
 
 def test_the_histories_go_through_every_kill_point_of_a_healthy_command():
     reached = {name for history in HISTORIES for name, _ in points_of(history)}
-    healthy = {name for name in named_in_sources() if name.startswith(("write.", "promote.", "child.", "follow."))}
+    healthy = {
+        name for name in named_in_sources() if name.startswith(("write.", "promote.", "child.", "follow.", "audit."))
+    }
     assert reached == healthy - {"write.recovered", "write.sister_decided"}
 
 
@@ -115,7 +117,7 @@ def test_an_uninterrupted_history_is_what_a_build_from_scratch_gives(history):
     place = history.prepare()
     history.command(place.process())
     fresh = Place(*place.project.models, sources=place.catalog.sources)
-    fresh.build("2024-01-06" if history.name.startswith("next day") else "2024-01-05")
+    fresh.build("2024-01-06" if history.name.startswith(("next day", "new audit")) else "2024-01-05")
     if history.name == "new environment":
         fresh.build("2024-01-05", "dev")
     assert fresh.catalog.everything() == after

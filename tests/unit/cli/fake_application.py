@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from lamina.app.application import ModelIntervals
+from lamina.app.audit_environment import AuditsReport
 from lamina.app.events import Event
 from lamina.app.ports import ProjectSettings, QueryResult
 from lamina.app.records import HistoryEntry
 from lamina.app.report import NodeResult, Report, planned
-from lamina.app.requests import PlanRequest, SourceColumnsRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, SourceColumnsRequest
 from lamina.app.source_columns import SourceColumnsReport
 from lamina.bootstrap import Diagnosis, OpenOptions
 from lamina.cli.services import Services
@@ -107,6 +108,10 @@ class FakeApplication:
         return self._answer(self.report)
 
     def run(self, request: PlanRequest) -> Report:
+        self.requests.append(request)
+        return self._answer(self.report)
+
+    def audit(self, request: AuditsRequest) -> AuditsReport:
         self.requests.append(request)
         return self._answer(self.report)
 

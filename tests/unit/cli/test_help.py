@@ -33,6 +33,7 @@ def test_the_commands_of_this_release_are_there():
         ("plan",),
         ("build",),
         ("run",),
+        ("audit",),
         ("query",),
         ("render",),
         ("env", "list"),

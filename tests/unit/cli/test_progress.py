@@ -10,6 +10,7 @@ from rich.console import Console
 
 from lamina.app.events import (
     Analysing,
+    AuditsAsked,
     BatchFinished,
     BatchRetried,
     BatchStarted,
@@ -56,6 +57,8 @@ EVENTS: tuple[Event, ...] = (
     started(1),
     NodeFailed(node=ORDERS, error=QueryFailed("division by zero")),
     NodeSkipped(node=NodeName("shop.page"), why="`shop.orders` above it failed"),
+    AuditsAsked(about=ORDERS, audits=2, failed=1, interval=DAY),
+    AuditsAsked(about="sums_agree", audits=1, failed=0),
     ViewsChanged(environment="prod", views=3),
 )
 
@@ -76,6 +79,8 @@ def test_without_a_terminal_each_step_is_one_plain_line(lamina: Lamina, applicat
         "done shop.orders 1/7 2024-01-02: 1 row, 0.4 s",
         "failed shop.orders: division by zero",
         "skipped shop.page: `shop.orders` above it failed",
+        "asked 2 audits of shop.orders 2024-01-02: 1 failed",
+        "asked 1 audit of sums_agree: passed",
         "3 views of prod changed",
     ]
 

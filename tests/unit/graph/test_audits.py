@@ -11,7 +11,6 @@ from lamina.errors import (
     DuplicateName,
     LaminaError,
     Location,
-    NotYetSupported,
     SyntaxProblem,
     UndeclaredSource,
     UnknownMacro,
@@ -362,12 +361,12 @@ def test_a_definition_that_makes_no_sense_is_refused(text: str, error: type[Lami
     assert caught.value.location.line == 1
 
 
-def test_a_standalone_audit_is_refused_until_it_can_be_run():
+def test_a_standalone_audit_belongs_to_no_model():
     audits = "AUDIT (name a, standalone true, cron '@daily', owner ann, tags (x), depends_on (shop.b)); SELECT 1"
-    (found,) = bind_problems(model(), audits)
-    assert isinstance(found, NotYetSupported)
-    assert "`a` is standalone" in found.message
-    assert bind(model(), audits.replace("standalone true", "standalone true, skip true"))
+    assert bind(model(), audits)
+    (found,) = bind_problems(model("a"), audits)
+    assert isinstance(found, BadAudit)
+    assert "`a` is standalone and cannot be attached" in found.message
     inline = problem(model(inline="AUDIT (name a, standalone true); SELECT 1"))
     assert isinstance(inline, DefinitionError)
 

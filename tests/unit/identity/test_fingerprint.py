@@ -165,6 +165,8 @@ METADATA = {
     "grain": Grain.HOUR,
     "allow_partials": True,
     "audits": (AuditCall(name="not_null", arguments={"columns": "x"}),),
+    "standalone_audits": (AuditCall(name="balanced"),),
+    "source_audits": {NodeName("raw.orders"): (AuditCall(name="not_null"),)},
     "signals": (SignalCall(name="ready"),),
     "grains": ("x",),
     "virtual_properties": {"a": 1},

@@ -124,7 +124,7 @@ def _queries(application: Application, report: Report) -> dict[str, str]:
     plan = report.plan
     found: dict[str, str] = {}
     for step in plan.steps:
-        if step.has_work and isinstance(plan.models[step.node].body, SqlBody):
+        if step.computes and step.batches and isinstance(plan.models[step.node].body, SqlBody):
             interval = step.batches[0].interval
             start, end = interval.to_pair() if interval else (None, None)
             found[step.node] = application.render(step.node, start=start, end=end, now=plan.now)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
+    from rich.table import Table
 
-    from lamina.app.records import BatchRecorded, HistoryEntry
+    from lamina.app.records import AuditsRecorded, BatchRecorded, HistoryEntry
 
 
 def history_document(entries: Sequence[HistoryEntry]) -> dict[str, Any]:
@@ -68,7 +69,26 @@ def run_text(entry: HistoryEntry) -> RenderableType:
             str(batch.statements),
         )
     failures = [_failure(batch) for batch in entry.batches if batch.error]
-    return Group(head, "", table, *failures)
+    parts: list[RenderableType] = [head]
+    if entry.batches:
+        parts += ["", table]
+    if entry.audits:
+        parts += ["", _audits_table(entry.audits)]
+    return Group(*parts, *failures)
+
+
+def _audits_table(audits: Sequence[AuditsRecorded]) -> Table:
+    table = plain_table("audited", "interval", "audit", "status", failing="right")
+    for recorded in audits:
+        for result in recorded.results:
+            table.add_row(
+                recorded.node,
+                interval_words(recorded.interval) if recorded.interval else "",
+                result.call,
+                _status(result.status),
+                f"{result.failing_rows:,}" if result.failing_rows else "",
+            )
+    return table
 
 
 def _failure(batch: BatchRecorded) -> Text:
@@ -80,7 +100,7 @@ def _failure(batch: BatchRecorded) -> Text:
 
 
 def _status(status: str) -> Text:
-    return Text(status, style={"succeeded": "green", "failed": "bold red"}.get(status, "yellow"))
+    return Text(status, style={"succeeded": "green", "passed": "green", "failed": "bold red"}.get(status, "yellow"))
 
 
 def _seconds(entry: HistoryEntry) -> float | None:
@@ -100,7 +120,25 @@ def _run(entry: HistoryEntry) -> dict[str, Any]:
         "finished_at": entry.finished_at.isoformat() if entry.finished_at else None,
         "seconds": None if seconds is None else round(seconds, 3),
         "batches": [_batch(batch) for batch in entry.batches],
+        "audits": [audit for recorded in entry.audits for audit in _audits(recorded)],
     }
+
+
+def _audits(recorded: AuditsRecorded) -> list[dict[str, Any]]:
+    return [
+        {
+            "node": recorded.node,
+            "name": result.name,
+            "call": result.call,
+            "status": result.status,
+            "blocking": result.is_blocking,
+            "failing_rows": result.failing_rows,
+            "failing_rows_at": result.kept_at,
+            "interval": list(recorded.interval.to_pair()) if recorded.interval else None,
+            "finished_at": recorded.recorded_at.isoformat(),
+        }
+        for result in recorded.results
+    ]
 
 
 def _batch(batch: BatchRecorded) -> dict[str, Any]:

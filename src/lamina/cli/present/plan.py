@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lamina.app.report import Report
+    from lamina.graph.dag import Notice
     from lamina.planning.steps import Plan, Step
 
 _TITLES = {
@@ -74,16 +75,25 @@ def plan_text(report: Report, *, is_verbose: bool, has_differences: bool = True)
     if steps:
         parts.append("")
         parts.append(_tree(steps, is_verbose=is_verbose, has_differences=has_differences))
+    if report.plan.standalone:
+        names = ", ".join(report.plan.standalone)
+        parts += ["", Text(f"standalone audits to ask: {names}", style="yellow")]
     parts += ["", _totals(report.plan)]
     return Group(*parts)
 
 
 def warnings_text(report: Report) -> tuple[Text, ...]:
     """Every warning on a line of its own."""
-    return tuple(
-        Text.assemble(("warning", "bold yellow"), " ", (notice.code, "bold"), f": {notice.message}")
-        for notice in (*report.plan.warnings, *report.notices)
-    )
+    return (*(_warning(notice) for notice in report.plan.warnings), *notices_text(report))
+
+
+def notices_text(report: Report) -> tuple[Text, ...]:
+    """What came up while the plan was carried out, each on a line of its own."""
+    return tuple(_warning(notice) for notice in report.notices)
+
+
+def _warning(notice: Notice) -> Text:
+    return Text.assemble(("warning", "bold yellow"), " ", (notice.code, "bold"), f": {notice.message}")
 
 
 def queries_text(queries: Mapping[str, str]) -> tuple[RenderableType, ...]:
@@ -139,6 +149,8 @@ def _title(step: Step) -> str:
         return "unchanged"
     if step.action in _ACTION_TITLES:
         return _ACTION_TITLES[step.action]
+    if step.action == "metadata" and step.questions:
+        return "audits to ask"
     title = _TITLES.get(step.reason, step.reason.replace("_", " "))
     if step.reason in _WITH_CAUSE and step.cause is not None:
         return f"{title} (because of {step.cause})"

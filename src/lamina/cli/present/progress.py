@@ -13,6 +13,7 @@ from typing_extensions import assert_never
 
 from lamina.app.events import (
     Analysing,
+    AuditsAsked,
     BatchFinished,
     BatchRetried,
     BatchStarted,
@@ -115,7 +116,7 @@ class _Lines:
             case NodeFailed():
                 for node, index in [key for key in self._batches if key[0] == event.node]:
                     self._end_batch(node, index)
-            case BatchRetried() | NodeSkipped() | StatementsRun() | StatementsNotRun():
+            case BatchRetried() | NodeSkipped() | AuditsAsked() | StatementsRun() | StatementsNotRun():
                 pass
             case _:
                 assert_never(event)
@@ -212,6 +213,10 @@ def _passing(event: Event) -> Text | None:
         case BatchFinished():
             rows = f"{count_of(event.rows, 'row')}, " if event.rows is not None else ""
             return Text(f"done {_batch_name(event)}: {rows}{seconds_words(event.seconds)}")
+        case AuditsAsked():
+            interval = f" {interval_words(event.interval)}" if event.interval is not None else ""
+            outcome = f"{event.failed} failed" if event.failed else "passed"
+            return Text(f"asked {count_of(event.audits, 'audit')} of {event.about}{interval}: {outcome}")
         case ViewsChanged():
             return Text(f"{count_of(event.views, 'view')} of {event.environment} changed")
         case StatementsRun():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lamina.cli.present.plan import plan_text, warnings_text
+from lamina.cli.present.plan import notices_text, plan_text, warnings_text
 from lamina.cli.present.problems import problem_text
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import count_of, date_time_words, seconds_words
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"succeeded": "green", "failed": "bold red", "skipped": "yellow", "reused": "cyan"}
 _COUNTED = {"succeeded": "built", "failed": "failed", "skipped": "skipped", "reused": "reused"}
+_AUDITED = "audited"
 
 
 def show_outcome(output: Output, report: Report) -> None:
@@ -44,6 +45,7 @@ def show_outcome(output: Output, report: Report) -> None:
             if report.results:
                 output.result(_results_table(report))
             output.result(_totals(report))
+            output.note(*notices_text(report))
             output.note(*_waiting(report), *_failures(report))
 
 
@@ -75,12 +77,20 @@ def _batches(step: Step, result: NodeResult) -> str:
 def _note(result: NodeResult) -> str:
     if result.error is not None:
         return result.error.code
+    if _word(result) == _AUDITED:
+        return f"{count_of(len(result.audits), 'audit')} asked, nothing computed"
     return (result.explanation or "").removeprefix("skipped: ")
+
+
+def _word(result: NodeResult) -> str:
+    """What became of a node; one of which only audits were asked was not built."""
+    is_audited = result.status == "succeeded" and not result.batches and bool(result.audits)
+    return _AUDITED if is_audited else _COUNTED[result.status]
 
 
 def _totals(report: Report) -> Text:
     results = report.results.values()
-    numbers = {word: sum(1 for result in results if result.status == status) for status, word in _COUNTED.items()}
+    numbers = {word: sum(1 for result in results if _word(result) == word) for word in (*_COUNTED.values(), _AUDITED)}
     words = [f"{number} {word}" for word, number in numbers.items() if number]
     rows = sum(result.rows or 0 for result in results)
     batches = sum(result.batches for result in results)
