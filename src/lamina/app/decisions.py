@@ -70,12 +70,13 @@ def decide(now: Circumstances, written: Written) -> Decision:
                 writer=now.writer,
             )
             return Decision(publish=change, head=None, rewritten=rewritten, statements=1)
-        case OnBranch(branch=branch, snapshot=snapshot):
+        case OnBranch(branch=branch, snapshot=snapshot, former=former):
             forward = FastForward(
                 head=_head_in_place(now, written, snapshot),
                 rewritten=rewritten,
                 is_asked=now.is_asked and not rewritten.is_empty,
                 branch=branch,
+                former=former,
             )
             return Decision(publish=forward, head=None, rewritten=rewritten, statements=2)
         case Shown(publish=publish):

@@ -224,10 +224,11 @@ class Aside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnBranch:
-    """On a branch of the shown table."""
+    """On a branch of the shown table; `former` is the branch that keeps what is shown now."""
 
     branch: str
     snapshot: int
+    former: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,9 +165,13 @@ class WriteThrough(InPlace):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastForward(InPlace):
-    """Let the table have what a branch made from it holds (Iceberg); refused when the table is not that any more."""
+    """Let the table have what a branch made from it holds (Iceberg); refused when the table is not that any more.
+
+    The branch stays, so that nothing that cleans the table up removes what the head names; `former` is not needed then.
+    """
 
     branch: str
+    former: str | None = None
 
 
 Publish: TypeAlias = AddPartitions | SwitchGeneration | SetView | CommitRows | WriteThrough | FastForward

@@ -49,7 +49,8 @@ class InPlaceChanges:
                 version = self._apart(publish, lambda session: fence(session, publish))
                 return None if version is None else Landing(snapshot=version)
             case FastForward():
-                self._catalog.execute(drop_branch_text(publish), f"forgetting branch `{publish.branch}`")
+                text = drop_branch_text(publish.generation, publish.branch)
+                self._catalog.execute(text, f"forgetting branch `{publish.branch}`")
                 return Landing(snapshot=publish.head.snapshot) if self._is_landed(publish) else None
             case _:
                 raise TypeError(publish)
@@ -64,7 +65,9 @@ class InPlaceChanges:
                 if error.is_retryable:
                     raise
                 raise PublishRefused(error.message, hint=_HINT) from error
-        self._catalog.execute(drop_branch_text(publish), f"forgetting branch `{publish.branch}`")
+        if publish.former is not None:
+            text = drop_branch_text(publish.generation, publish.former)
+            self._catalog.execute(text, f"forgetting branch `{publish.former}`")
         return publish.head.snapshot
 
     def _is_landed(self, publish: FastForward) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lamina.app.ports import PythonQuery
     from lamina.graph.model import Column, VariableValue
 
+_SET_BY_FORMATS = ("spark.databricks.delta.", "spark.sql.parquet.fieldId.")
+"""Settings that a table format changes in a session by itself, when its tables are read or written."""
 _FENCE_HINT = "use DataFrames; settings of a model belong in `session_properties`"
 
 
@@ -175,7 +177,8 @@ def _raised(error: Exception, modules: RecordedModules, name: str) -> LaminaErro
 # --- the fence --------------------------------------------------------------------------------------------------------
 def _session_state(session: SparkSession) -> dict[str, str]:
     """Everything of a session that a model could change and another query would feel."""
-    state = {f"setting `{key}`": value for key, value in session.conf.getAll.items()}
+    settings = session.conf.getAll.items()
+    state = {f"setting `{key}`": value for key, value in settings if not key.startswith(_SET_BY_FORMATS)}
     catalog, schema = session.sql("SELECT current_catalog(), current_schema()").collect()[0]
     state["current catalog"], state["current schema"] = catalog, schema
     # Views of the session itself are listed in every schema, and here with nothing but views that all sessions share.

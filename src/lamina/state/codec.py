@@ -427,7 +427,7 @@ PUBLISH = _union(
         writer=PLAIN,
     ),
     write_through=_record(WriteThrough, **_IN_PLACE, transaction=PLAIN, writer=PLAIN),
-    fast_forward=_record(FastForward, **_IN_PLACE, branch=PLAIN),
+    fast_forward=_record(FastForward, **_IN_PLACE, branch=PLAIN, former=PLAIN),
 )
 _OUTCOMES = _mapping(_record(AuditOutcomes, passed=_INTERVALS, failed=_INTERVALS, skipped=_INTERVALS))
 _READS = _many(_record(Read, physical=PLAIN, sequence=PLAIN))

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lamina.app.ports import OnBranch
-from lamina.errors import EngineError
+from lamina.errors import EngineError, PublishRefused
 from lamina.graph.formats import ICEBERG
 from lamina.spark.formats.batch import Observed
 from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows, stored_rows
@@ -64,16 +64,21 @@ class IcebergFormat(LakeFormat):
         return {"write.format.default": options.storage_format.lower()} if options.storage_format else {}
 
     def snapshot_of(self, session: SparkSession, table: str) -> int | None:
-        """The table's newest snapshot."""
-        return snapshot_of_reference(session, table, "main")
+        """The table's newest snapshot, which stays as long as it is what the head names."""
+        snapshot = snapshot_of_reference(session, table, "main")
+        if snapshot is not None:
+            branch = _branch(int(table.rpartition("_")[2]))
+            session.sql(f"ALTER TABLE {table_name(table)} CREATE BRANCH {quote(branch)} AS OF VERSION {snapshot}")
+        return snapshot
 
     def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
         """Write to a branch; the rows lie in the batch's folder first where they must be read apart from others."""
         session, head = task.session, change.base.head
         is_staged = change.action.name == "merge" or (task.request.has_audits and not change.is_readable_apart)
-        branch = f"lamina_{task.request.attempt}"
+        branch, former = _branch(task.request.attempt), _branch(head.attempt)
+        begin = _where_it_is_now(session, head)
         target = f"{table_name(head.generation)}.{quote(f'branch_{branch}')}"
-        moment = "" if head.snapshot is None else f" AS OF VERSION {head.snapshot}"
+        moment = "" if begin is None else f" AS OF VERSION {begin}"
         measured = stage(task, change, keeps_empty_text=True) if is_staged else None
         session.sql(f"ALTER TABLE {table_name(head.generation)} CREATE BRANCH {quote(branch)}{moment}")
         task.reach("write.half_folder")
@@ -87,7 +92,7 @@ class IcebergFormat(LakeFormat):
         snapshot = snapshot_of_reference(session, head.generation, branch)
         if snapshot is None:
             raise EngineError(f"branch `{branch}` of `{head.generation}` is gone", hint="run the command again")
-        return measured, OnBranch(branch=branch, snapshot=snapshot), session.table(target)
+        return measured, OnBranch(branch=branch, snapshot=snapshot, former=former), session.table(target)
 
     def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
         """Iceberg shares no files between tables, so rows are copied."""
@@ -95,6 +100,41 @@ class IcebergFormat(LakeFormat):
         self.create(session, name, source.shape, self.layout(request, source.shape.columns), request.table)
         rows = stored_rows(session, source)
         fitted(session, rows, name).writeTo(table_name(name)).append()
+
+
+def _branch(attempt: int) -> str:
+    return f"lamina_{attempt}"
+
+
+def _where_it_is_now(session: SparkSession, head: Head) -> int | None:
+    """The snapshot to go on from: what the head names, or what was made from that by rewriting files alone.
+
+    Whoever keeps tables small and fast does that. Rows that somebody else wrote are not taken for the model's.
+    """
+    main = snapshot_of_reference(session, head.generation, "main")
+    if main == head.snapshot or main is None:
+        return main
+    made_from = {
+        row.snapshot_id: (row.parent_id, row.operation)
+        for row in session.sql(
+            f"SELECT snapshot_id, parent_id, operation FROM {table_name(head.generation)}.snapshots"
+        ).collect()
+    }
+    found: int | None = main
+    while found != head.snapshot:
+        found, operation = made_from.get(found, (None, None))
+        if operation != "replace":
+            raise _changed_by_others(head)
+    return main
+
+
+def _changed_by_others(head: Head) -> PublishRefused:
+    catalog, table = split_catalog(head.generation)
+    back = f"CALL {catalog}.system.set_current_snapshot('{table}', {head.snapshot})"
+    return PublishRefused(
+        f"rows of `{head.generation}` were changed by something other than Lamina",
+        hint=f"put it back to what is recorded: `{back}`",
+    )
 
 
 def _apply(session: SparkSession, rows: DataFrame, head: Head, target: str, action: RowAction) -> None:
@@ -127,9 +167,9 @@ def fast_forward_text(publish: FastForward) -> str:
     )
 
 
-def drop_branch_text(publish: FastForward) -> str:
+def drop_branch_text(table: str, branch: str) -> str:
     """The statement that forgets a branch."""
-    return f"ALTER TABLE {table_name(publish.generation)} DROP BRANCH IF EXISTS {quote(publish.branch)}"
+    return f"ALTER TABLE {table_name(table)} DROP BRANCH IF EXISTS {quote(branch)}"
 
 
 def is_landed_text(publish: FastForward) -> str:
