@@ -205,9 +205,11 @@ class LazyEngine:
             self._made = SparkEngine(settings, self._emit, self._reach, session=self._session)
         return self._made
 
-    def prepare(self, owner_command: str, formats: frozenset[str]) -> bool:
+    def prepare(
+        self, owner_command: str, formats: frozenset[str], catalogs: Mapping[str, frozenset[str]] | None = None
+    ) -> bool:
         """See `Engine.prepare`."""
-        return self._engine().prepare(owner_command, formats)
+        return self._engine().prepare(owner_command, formats, catalogs)
 
     def placed(self, generation: str, table_format: TableFormat) -> str:
         """See `Engine.placed`."""

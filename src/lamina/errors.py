@@ -372,6 +372,12 @@ class PromotionRefused(PlanError):
     code = "LAM-PLAN-011"
 
 
+class CatalogUnfit(PlanError):
+    """The catalog that a model's name begins with cannot hold what the model needs."""
+
+    code = "LAM-PLAN-012"
+
+
 # --- state ---
 class StateError(LaminaError):
     """The state store cannot be used."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyspark
 import pytest
 
@@ -21,4 +23,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
         jar_cache=SparkSettings(home=folder).jar_cache,
         has_own_catalog=True,
     )
-    return start_server(folder, settings)
+    return start_server(folder, settings | _further_catalogs(folder))
+
+
+def _further_catalogs(folder: Path) -> dict[str, str]:
+    """A catalog with views and one without, for models that name theirs."""
+    iceberg = "org.apache.iceberg.spark.SparkCatalog"
+    return {
+        "spark.sql.catalog.store": iceberg,
+        "spark.sql.catalog.store.type": "jdbc",
+        "spark.sql.catalog.store.uri": f"jdbc:sqlite:{folder / 'store.db'}",
+        "spark.sql.catalog.store.jdbc.schema-version": "V1",
+        "spark.sql.catalog.store.warehouse": str(folder / "store"),
+        "spark.sql.catalog.store.cache-enabled": "false",
+        "spark.sql.catalog.files": iceberg,
+        "spark.sql.catalog.files.type": "hadoop",
+        "spark.sql.catalog.files.warehouse": str(folder / "files"),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 from lamina import Project
 from lamina.bootstrap import STOP_VARIABLE
 from tests.conformance.project import Event, rows_shown, set_sources, write_project
+from tests.kit.told import tell
 
 SOURCES = Path(__file__).parents[2] / "src"
 NAMES = ("adds", "appends", "daily", "plain")
@@ -61,7 +61,7 @@ def main(folder: str, remote: str, table_format: str) -> None:
             last, again = project.run(execution_time=day).status, project.run(execution_time=day).status
         after = rows_shown(spark, tables)
         seen.append({"points": points, "ends": ends, "last": last, "again": again, "during": during, "after": after})
-    print("SEEN" + json.dumps(seen))
+    tell(seen)
 
 
 def kill(folder: Path, point: str, day: str) -> int:

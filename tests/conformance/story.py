@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lamina import Project
 from tests.conformance.project import FORMATS, MODELS, Event, Product, rows_shown, set_sources, write_project
+from tests.kit.told import tell
 
 TABLES = [f"{name}_{table_format}" for name in MODELS for table_format in FORMATS]
 EVENTS: list[Event] = [
@@ -116,7 +116,7 @@ def main(folder: str, remote: str) -> None:
     set_sources(story.spark, MENDED, LATER_PRODUCTS)
     story.two_at_once("two writers", "2024-01-05")
     reader.finish()
-    print("SEEN" + json.dumps({"steps": story.steps, "reads": reader.reads, "wrong": reader.wrong[:20]}))
+    tell({"steps": story.steps, "reads": reader.reads, "wrong": reader.wrong[:20]})
 
 
 if __name__ == "__main__":

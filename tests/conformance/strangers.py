@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from lamina import Project
 from tests.conformance.project import Event, rows_shown, set_sources, write_project
+from tests.kit.told import tell
 
 NAMES = ("daily", "plain")
 FORMATS = ("delta", "iceberg")
@@ -76,7 +76,7 @@ def main(folder: str, remote: str) -> None:
     for name in delta:
         spark.sql(f"OPTIMIZE {name}")
     story.build("kept small", "2024-01-05")
-    print("SEEN" + json.dumps(story.steps))
+    tell(story.steps)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conformance.project import FORMATS
+from tests.kit.told import told
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1500)
@@ -20,15 +19,7 @@ EPOCH = "1970-01-01T00:00:00.000Z"
 @pytest.fixture(scope="module")
 def story(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("story") / "shop"
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.conformance.story", str(folder), server],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stdout[-5000:] + answer.stderr[-10000:]
-    document: dict[str, Any] = json.loads(answer.stdout.rpartition("SEEN")[2])
+    document: dict[str, Any] = told("-m", "tests.conformance.story", str(folder), server)
     return document
 
 

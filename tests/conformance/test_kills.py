@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conformance.kills import CUSTOMERS, KILLS, events
+from tests.kit.told import told
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1500)
@@ -26,15 +25,7 @@ NOT_REACHED = {
 @pytest.fixture(scope="module", params=["delta", "iceberg"])
 def kills(request: pytest.FixtureRequest, server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("kills") / "shop"
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.conformance.kills", str(folder), server, request.param],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stdout[-5000:] + answer.stderr[-10000:]
-    return {"format": request.param, "seen": json.loads(answer.stdout.rpartition("SEEN")[2])}
+    return {"format": request.param, "seen": told("-m", "tests.conformance.kills", str(folder), server, request.param)}
 
 
 def expected(days: int) -> dict[str, list[dict[str, Any]]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.kit.told import told
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1200)
@@ -19,15 +18,7 @@ ICEBERG = ("daily_iceberg", "plain_iceberg")
 @pytest.fixture(scope="module")
 def steps(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("strangers") / "shop"
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.conformance.strangers", str(folder), server],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stdout[-5000:] + answer.stderr[-10000:]
-    found: dict[str, Any] = json.loads(answer.stdout.rpartition("SEEN")[2])
+    found: dict[str, Any] = told("-m", "tests.conformance.strangers", str(folder), server)
     return found
 
 

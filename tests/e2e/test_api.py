@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 SCRIPT = """
 import json, sys
@@ -82,15 +80,9 @@ INSIDE = range(1, len(MOMENTS) - 1)
 def run_script(folder: Path, session_zone: str, machine_zone: str) -> dict[str, Any]:
     project = Project(folder)
     project.write(lamina_yaml="name: shop\n", models__events_sql=EVENTS, models__days_sql=DAYS, seeds__raw_csv=RAW)
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.folder), session_zone],
-        env=surroundings(TZ=machine_zone),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
+    document: dict[str, Any] = told(
+        "-c", SCRIPT, str(project.folder), session_zone, env=surroundings(TZ=machine_zone), timeout=PATIENCE
     )
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    document: dict[str, Any] = json.loads(answer.stdout.rpartition("SEEN")[2])
     return document
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 MODELS = {
     "orders": """
@@ -102,15 +100,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "spark: {master: 'local[2]', config: {spark.sql.shuffle.partitions: 1}}\n"
     )
     project.write(lamina_yaml=config, **{f"models__{name}_sql": text for name, text in MODELS.items()}, **APART)
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.folder)],
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    document: dict[str, Any] = json.loads(answer.stdout.rpartition("SEEN")[2])
+    document: dict[str, Any] = told("-c", SCRIPT, str(project.folder), env=surroundings(), timeout=PATIENCE)
     return document
 
 

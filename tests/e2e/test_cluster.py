@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ import pyspark
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 # One process, so that Spark is started once.
 SCRIPT = """
@@ -92,16 +91,7 @@ def test_a_project_is_built_and_run_on_a_standalone_cluster(project: Project, ma
         "SELECT CAST(@start_ds AS DATE) AS day, count(*) AS cities FROM shop.cities\n",
     )
 
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.folder)],
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    assert json.loads(answer.stdout.rpartition("SEEN")[2]) == {
+    assert told("-c", SCRIPT, str(project.folder), env=surroundings(), timeout=PATIENCE) == {
         "build": "succeeded",
         "run": "succeeded",
         "rows": [["2024-01-01", 2], ["2024-01-02", 2]],

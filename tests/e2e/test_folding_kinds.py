@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 MENU = "unique_key id, invalidate_hard_deletes true"
 MODELS = {
@@ -147,15 +145,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
     settings = "{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}"
     project.write(lamina_yaml=f"name: shop\nspark: {{config: {settings}}}\n", **MODELS)
     names = ",".join(name.removeprefix("models__").removesuffix("_sql") for name in MODELS)
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.folder), names],
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert answer.returncode == 0, answer.stderr[-4000:]
-    seen, statuses = json.loads(answer.stdout.rpartition("SEEN")[2])
+    seen, statuses = told("-c", SCRIPT, str(project.folder), names, env=surroundings(), timeout=PATIENCE)
     tables = {step: {name: [tuple(row) for row in rows] for name, rows in made.items()} for step, made in seen.items()}
     return tables, statuses
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 MODELS = {
     "models__orders_sql": """MODEL (name shop.orders, kind INCREMENTAL_BY_TIME_RANGE (time_column ds, lookback 2));
@@ -87,15 +85,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "spark: {master: 'local[2]', config: {spark.sql.shuffle.partitions: 1}}\n"
     )
     project.write(lamina_yaml=config, **MODELS)
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.folder)],
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr[-3000:]
-    document: dict[str, Any] = json.loads(answer.stdout.rpartition("SEEN")[2])
+    document: dict[str, Any] = told("-c", SCRIPT, str(project.folder), env=surroundings(), timeout=PATIENCE)
     return document
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 MODELS = {
     "orders": """
@@ -138,15 +136,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         project.write(lamina_yaml=f"name: {schema}\n")
         project.write(**{f"models__{name}_sql": text.format(schema=schema) for name, text in MODELS.items()})
         folders.append(str(project.folder))
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *folders, ",".join(MODELS)],
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    document: dict[str, Any] = json.loads(answer.stdout.rpartition("SEEN")[2])
+    document: dict[str, Any] = told("-c", SCRIPT, *folders, ",".join(MODELS), env=surroundings(), timeout=PATIENCE)
     return document
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import pytest
 
 from lamina.bootstrap import STOP_VARIABLE
 from tests.e2e.conftest import PATIENCE, Project, surroundings
+from tests.kit.told import told
 
 LOG = """
 MODEL (name shop.orders, kind FULL);
@@ -99,15 +97,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     )
     killed = project.lamina("build", "--execution-time", "2024-01-05", **{STOP_VARIABLE: "kill:promote.views"})
     assert killed.returncode == -signal.SIGKILL
-    answer = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.folder)],
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert answer.returncode == 0, answer.stderr[-4000:]
-    return {**json.loads(answer.stdout.rpartition("SEEN")[2]), "folder": project.folder}
+    return {**told("-c", SCRIPT, str(project.folder), env=surroundings(), timeout=PATIENCE), "folder": project.folder}
 
 
 def test_what_a_killed_command_did_not_run_the_next_one_runs(seen: dict[str, Any]) -> None:

@@ -285,7 +285,12 @@ class FakeEngine:
     audited: list[str] = field(default_factory=list)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def prepare(self, owner_command: str, formats: frozenset[str] = frozenset()) -> bool:
+    def prepare(
+        self,
+        owner_command: str,
+        formats: frozenset[str] = frozenset(),
+        catalogs: Mapping[str, frozenset[str]] | None = None,
+    ) -> bool:
         self._call("prepare", owner_command)
         return self.is_alone
 

@@ -22,6 +22,7 @@ from lamina.app.source_columns import source_columns
 from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
 from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError, raise_all
+from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Notice
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import folds, has_intervals
@@ -201,8 +202,9 @@ class Application:
     # --- looking ---
     def start_spark(self, now: Instant) -> tuple[str, frozenset[str]]:
         """Start Spark with the formats of the project's tables, and have it answer; what version it is, and those."""
-        formats = formats_of(self.graph(now).models.values())
-        self._ports.engine.prepare("doctor", formats)
+        models = self.graph(now).models.values()
+        formats = formats_of(models)
+        self._ports.engine.prepare("doctor", formats, catalogs_used(models))
         (row,) = self._ports.engine.query("SELECT version()", limit=1).rows
         return str(row[0]).split()[0], formats
 

@@ -28,6 +28,7 @@ from lamina.app.report import NodeResult, Report, unanswered, with_statements
 from lamina.app.virtual_update import Followed
 from lamina.app.write_version import WritePorts
 from lamina.errors import CommitRefused, PlanOutdated
+from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Graph, Notice
 from lamina.graph.formats import formats_of
 from lamina.graph.model import SeedBody
@@ -98,8 +99,8 @@ def apply_plan(
 ) -> Report:
     """Carry a plan out. `PlanOutdated` means nothing of this plan was decided after others changed its ground."""
     begun = ports.clock.elapsed()
-    formats = formats_of(plan.models.values())
-    is_alone = ports.engine.prepare(plan.command, formats) if _needs_engine(plan, before) else False
+    formats, catalogs = formats_of(plan.models.values()), catalogs_used(plan.models.values())
+    is_alone = ports.engine.prepare(plan.command, formats, catalogs) if _needs_engine(plan, before) else False
     keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
     try:
         return _apply(ports, plan, before, settings, run_id, pace, keeper, begun)

@@ -82,6 +82,7 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         physical=physical,
         now=request.now,
         default_start=settings.default_start,
+        catalogs=settings.catalogs,
         flags=request.flags,
         shown_elsewhere=_shown_elsewhere(store, name, request),
         rewrites=_rewrites(store, graph, physical, loaded),
@@ -197,6 +198,7 @@ def _gather_recorded(settings: ProjectSettings, store: StateStore, request: Plan
         physical=physical,
         now=request.now,
         default_start=settings.default_start,
+        catalogs=settings.catalogs,
         flags=request.flags,
         rewrites=_rewrites(store, graph, physical, loaded),
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         WriteThrough,
     )
     from lamina.errors import LaminaError, Location
+    from lamina.graph.catalogs import CatalogAbilities
     from lamina.graph.dag import Graph
     from lamina.graph.formats import TableFormat
     from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
@@ -413,10 +414,14 @@ class Engine(Protocol):
     may still land. Names of tables and folders come from the caller and are made exactly so.
     """
 
-    def prepare(self, owner_command: str, formats: frozenset[str]) -> bool:
+    def prepare(
+        self, owner_command: str, formats: frozenset[str], catalogs: Mapping[str, frozenset[str]] | None = None
+    ) -> bool:
         """Start what is needed to work and answer whether this process is provably the only one (embedded catalog).
 
         `formats` names the table formats of what the command may touch; one that Spark cannot have is an error.
+        `catalogs` are those beside Spark's own that models name, with the formats of their tables there; `CatalogUnfit`
+        says which of them cannot hold these and the views over them.
         """
         ...
 
@@ -513,6 +518,8 @@ class ProjectSettings:
     concurrency: int
     schema_suffix: str = ""
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
+    catalogs: Mapping[str, CatalogAbilities] = field(default_factory=lambda: MappingProxyType({}))
+    """Catalogs beside Spark's own, as far as the settings describe them."""
 
     @property
     def baseline(self) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.environments.pointers import Revision
+    from lamina.graph.catalogs import CatalogAbilities
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
@@ -134,6 +135,8 @@ class PlanInputs:
     """For every node that has an object: the physical name its version lives under (incarnation included)."""
     now: Instant
     default_start: str | None = None
+    catalogs: Mapping[str, CatalogAbilities] = field(default_factory=lambda: MappingProxyType({}))
+    """Catalogs beside Spark's own, as far as the project's settings describe them."""
     flags: Flags = field(default_factory=Flags)
     shown_elsewhere: frozenset[PhysicalName] = frozenset()
     """Versions that other environments point to; known when something is restated or forced."""

@@ -45,7 +45,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
             f"environment `{inputs.environment.environment}` is detached",
             hint=f"`lamina state attach {inputs.environment.environment}` lets commands change it again",
         )
-    raise_all(unsupported(inputs.graph, inputs.flags))
+    raise_all(unsupported(inputs.graph, inputs.flags, inputs.catalogs))
     draft = _draft(inputs)
     inputs = draft.inputs
     for name in inputs.graph.models:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamina.errors import NotYetSupported
+from lamina.errors import CatalogUnfit, NotYetSupported
+from lamina.graph.catalogs import catalogs_used, unfit_catalog
 from lamina.graph.dag import Notice
 from lamina.graph.formats import TABLE_FORMATS, find_format
 from lamina.graph.kinds import (
@@ -20,8 +21,10 @@ from lamina.graph.kinds import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from lamina.errors import PlanError
+    from lamina.graph.catalogs import CatalogAbilities
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.planning.inputs import Flags
@@ -33,10 +36,11 @@ _WHY = {
 }
 
 
-def unsupported(graph: Graph, flags: Flags) -> Iterator[NotYetSupported]:
+def unsupported(graph: Graph, flags: Flags, catalogs: Mapping[str, CatalogAbilities]) -> Iterator[PlanError]:
     """Every model and flag that cannot be carried out."""
     for model in graph.models.values():
         yield from _unsupported_model(model)
+        yield from _unfit_catalog(model, catalogs)
     for flag, value in (
         ("--forward-only", flags.forward_only),
         ("--breaking", flags.breaking),
@@ -86,6 +90,13 @@ def _unsupported_format(model: Model) -> Iterator[NotYetSupported]:
             location=model.location,
             node=model.name,
         )
+
+
+def _unfit_catalog(model: Model, catalogs: Mapping[str, CatalogAbilities]) -> Iterator[CatalogUnfit]:
+    for catalog, formats in catalogs_used([model]).items():
+        error = unfit_catalog(catalog, catalogs[catalog], formats) if catalog in catalogs else None
+        if error is not None:
+            yield CatalogUnfit(error.message, hint=error.hint, location=model.location, node=model.name)
 
 
 def limitations(graph: Graph) -> Iterator[Notice]:

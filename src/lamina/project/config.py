@@ -21,6 +21,7 @@ from lamina.errors import (
     UnknownName,
     raise_all,
 )
+from lamina.graph.catalogs import read_catalogs
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.project.config_shape import (
     DEFAULT_STATE,
@@ -114,6 +115,7 @@ class Config:
             concurrency=self.concurrency,
             schema_suffix=self.target.schema_suffix,
             variables=self.variables,
+            catalogs=read_catalogs({key: str(value) for key, value in self.target.spark.config.items()}),
         )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lamina.errors import EngineError, StatementUnanswered, TransientFailure
+from pyspark.errors import UnsupportedOperationException
+
+from lamina.errors import CatalogUnfit, EngineError, StatementUnanswered, TransientFailure, raise_all
+from lamina.graph.catalogs import read_catalogs, unfit_catalog
 from lamina.spark.errors import condition_of, is_failure_of_spark, translate, translate_statement
 from lamina.spark.tables import MARKER, VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name, text_literal
 
@@ -72,7 +75,7 @@ class Catalog:
         readers in between fail. Other catalogs replace it in one change, and cannot alter it.
         """
         if _has_catalog(name):
-            self._replace_view(name, creation, doing)
+            self.execute(creation.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1), doing)
             return
         try:
             self.execute(alter_view(name, query), doing)
@@ -88,18 +91,34 @@ class Catalog:
                 raise
             self.execute(alter_view(name, query), doing)
 
-    def _replace_view(self, name: str, creation: str, doing: str) -> None:
+    def check(self, catalogs: Mapping[str, frozenset[str]], settings: Mapping[str, str]) -> None:
+        """Raise `CatalogUnfit` for catalogs that Spark does not have, or that cannot hold these formats and views."""
+        known = read_catalogs(settings)
+        problems = []
+        for catalog, formats in sorted(catalogs.items()):
+            if catalog not in known:
+                problems.append(
+                    CatalogUnfit(
+                        f"Spark has no catalog `{catalog}`, which names of models begin with",
+                        hint=f"name its class in `spark.config` as `spark.sql.catalog.{catalog}`, or where Spark is "
+                        "started",
+                    )
+                )
+                continue
+            abilities = known[catalog]
+            if abilities.has_views and not self._lists_views(catalog):
+                abilities = replace(abilities, has_views=False)
+            problem = unfit_catalog(catalog, abilities, formats)
+            problems += [problem] if problem is not None else []
+        raise_all(problems)
+
+    def _lists_views(self, catalog: str) -> bool:
+        """What the catalog itself says; some that have no views answer that they hold none."""
         try:
-            self.execute(creation.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1), doing)
+            self.read(f"SHOW VIEWS IN {table_name(catalog)}", f"looking for views in catalog `{catalog}`")
         except EngineError as error:
-            if condition_behind(error) not in _NO_VIEWS:
-                raise
-            catalog = name.partition(".")[0]
-            raise EngineError(
-                f"catalog `{catalog}` has no views, and the names that readers use are views",
-                hint=f"use a catalog that has views, or leave `{catalog}.` out of the model's name: a view in Spark's "
-                "own catalog can show tables of any other",
-            ) from error
+            return not _says_no_views(error)
+        return True
 
     def read(self, statement: str, doing: str) -> list[Row]:
         """The rows of a statement that changes nothing."""
@@ -209,6 +228,10 @@ class Catalog:
 
 def _has_catalog(name: str) -> bool:
     return name.count(".") > 1
+
+
+def _says_no_views(error: EngineError) -> bool:
+    return condition_behind(error) in _NO_VIEWS or isinstance(error.__cause__, UnsupportedOperationException)
 
 
 def condition_behind(error: EngineError) -> str | None:

@@ -84,9 +84,17 @@ class SparkEngine:
         self._parquet = ParquetFormat()
         self._lakes: dict[str, LakeFormat] = {one.table_format.name: one for one in (DeltaFormat(), IcebergFormat())}
 
-    def prepare(self, owner_command: str, formats: frozenset[str] = frozenset()) -> bool:
+    def prepare(
+        self,
+        owner_command: str,
+        formats: frozenset[str] = frozenset(),
+        catalogs: Mapping[str, frozenset[str]] | None = None,
+    ) -> bool:
         """Start Spark; True when this process provably is the only one that uses the catalog."""
-        return self._sessions.prepare(owner_command, formats)
+        is_alone = self._sessions.prepare(owner_command, formats, named=bool(catalogs))
+        if catalogs:
+            self._catalog.check(catalogs, self._sessions.settings_in_force())
+        return is_alone
 
     def placed(self, generation: str, table_format: TableFormat) -> str:
         """Iceberg tables may have a catalog of their own; those of a model that names its catalog stay there."""

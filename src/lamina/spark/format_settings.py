@@ -16,7 +16,8 @@ ICEBERG_CATALOG = "lamina_iceberg"
 """The catalog of its own that Iceberg tables have in the embedded Spark."""
 
 _SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
-_SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+_CATALOGS = "spark.sql.catalog."
+_SESSION_CATALOG = f"{_CATALOGS}spark_catalog"
 _EXTENSIONS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -118,19 +119,28 @@ def format_settings(
 
 
 def find_iceberg_catalog(settings: Mapping[str, str]) -> str | None:
-    """The catalog in which a session keeps Iceberg tables: Spark's own, or the only other one that is Iceberg's."""
-    if settings.get(_SESSION_CATALOG, "").startswith(_ICEBERG_CLASSES):
-        return "spark_catalog"
-    found = [
-        key.rpartition(".")[2]
+    """The catalog in which a session keeps Iceberg tables of models that name none.
+
+    Among several that are Iceberg's it is the one in which Spark looks for names without a catalog, or Lamina's.
+    """
+    found = {
+        name: value
         for key, value in settings.items()
-        if key.startswith("spark.sql.catalog.") and key.count(".") == 3 and value.startswith(_ICEBERG_CLASSES)
-    ]
-    return found[0] if len(found) == 1 else None
+        if key.startswith(_CATALOGS) and "." not in (name := key.removeprefix(_CATALOGS))
+        if value.startswith(_ICEBERG_CLASSES)
+    }
+    first_choice = (settings.get("spark.sql.defaultCatalog"), "spark_catalog", ICEBERG_CATALOG)
+    chosen = next((name for name in first_choice if name in found), None)
+    return chosen or (next(iter(found)) if len(found) == 1 else None)
 
 
-def check_session(formats: frozenset[str], settings: Mapping[str, str], spark_version: str) -> None:
-    """Raise `FormatMissing` when a session that was started elsewhere lacks what a format needs."""
+def check_session(
+    formats: frozenset[str], settings: Mapping[str, str], spark_version: str, *, named: bool = False
+) -> None:
+    """Raise `FormatMissing` when a session that was started elsewhere lacks what a format needs.
+
+    `named` says that models name their catalogs themselves.
+    """
     for name in sorted(formats):
         loaded = settings.get("spark.sql.extensions", "")
         has_catalog = "delta" in settings.get(_SESSION_CATALOG, "").lower() or name != "delta"
@@ -144,11 +154,11 @@ def check_session(formats: frozenset[str], settings: Mapping[str, str], spark_ve
                 f"the Spark session was started without {TABLE_FORMATS[name].title}, which models of this project need",
                 hint=f"packages are read when Spark starts; start it with {', '.join(f'`{line}`' for line in lines)}",
             )
-        if name == "iceberg" and find_iceberg_catalog(settings) is None:
+        if name == "iceberg" and find_iceberg_catalog(settings) is None and not named:
             raise FormatMissing(
                 "the Spark session has no single catalog for Iceberg tables",
                 hint=f"start Spark with `{_SESSION_CATALOG}={_ICEBERG_CLASSES}SparkSessionCatalog`, or with one other "
-                f"catalog of class `{_ICEBERG_CLASSES}SparkCatalog`",
+                f"catalog of class `{_ICEBERG_CLASSES}SparkCatalog`; among several, `spark.sql.defaultCatalog` chooses",
             )
 
 

@@ -71,7 +71,7 @@ class Sessions:
         """How often `interrupt` was called; work that began before the last time is cancelled."""
         return self._cancellations
 
-    def prepare(self, command: str, formats: frozenset[str] = frozenset()) -> bool:
+    def prepare(self, command: str, formats: frozenset[str] = frozenset(), *, named: bool = False) -> bool:
         """Start Spark if need be; answer whether this process holds the embedded catalog alone.
 
         Formats that were needed once in a project are had from then on. A Spark of our own that runs without one of
@@ -84,7 +84,7 @@ class Sessions:
         if self._is_own:
             self._have(formats)
         elif formats:
-            check_session(formats, self.settings_in_force(), self.root().version)
+            check_session(formats, self.settings_in_force(), self.root().version, named=named)
         self.root()
         with self._guard:
             idle, self._idle = self._idle, []
@@ -121,7 +121,8 @@ class Sessions:
         if found is None:
             raise EngineError(
                 "the Spark session has no single catalog for Iceberg tables",
-                hint="name one catalog of class `org.apache.iceberg.spark.SparkCatalog` in `spark.config`",
+                hint="name one catalog of class `org.apache.iceberg.spark.SparkCatalog` in `spark.config`; among "
+                "several, `spark.sql.defaultCatalog` chooses",
             )
         return found
 
