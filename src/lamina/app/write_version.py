@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lamina.app.audit_batch import audit_rows, audit_view, merged, models_read_by_audits
+from lamina.app.attempt_log import AttemptLog
+from lamina.app.audit_batch import audit_rows, audit_view, models_read_by_audits
 from lamina.app.batch_request import comments_of, with_comments, with_declared, write_request
 from lamina.app.decisions import Circumstances, Decision, decide, decide_through, is_unchanged, landed_head
 from lamina.app.ports import (
@@ -28,18 +29,11 @@ from lamina.app.ports import (
 )
 from lamina.app.records import (
     Attempt,
-    AttemptAborted,
     AttemptDecided,
     AttemptDone,
-    AttemptIs,
     AttemptOpened,
-    AttemptUnchanged,
-    AuditsRecorded,
-    BatchRecorded,
     CoverageRemoved,
     Head,
-    HeadIs,
-    LeaseIsCurrent,
     LoadRequest,
     MarkIs,
     NothingPending,
@@ -57,24 +51,18 @@ from lamina.app.recover import (
     publish_under,
     recover_version,
     require_live,
-    retract,
     show_columns,
 )
 from lamina.app.rendering import Relations
 from lamina.errors import (
     AuditFailed,
     BatchFailed,
-    CommitRefused,
     LaminaError,
     LeaseLost,
-    NoAnswer,
     PlanOutdated,
-    PublishRefused,
-    StateError,
-    StatementUnanswered,
 )
 from lamina.graph.formats import PARQUET, find_format
-from lamina.graph.kinds import View, folds
+from lamina.graph.kinds import View
 from lamina.graph.validity import shown_columns
 from lamina.identity.naming import batch_folder, generation_name
 from lamina.planning.inputs import Read
@@ -82,7 +70,7 @@ from lamina.planning.readiness import stored_parents
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from lamina.app.batch_request import WriteTarget
     from lamina.app.records import AuditResult, Fact, LeaseGrant, PartitionKey, Publish, Requirement
@@ -124,7 +112,6 @@ class VersionWriter:
 
     def __init__(self, ports: WritePorts, target: WriteTarget) -> None:
         self._ports, self._target = ports, target
-        self._resource = version_resource(target.physical)
         self._is_first = True
         self._mark = target.mark
         self._is_asked = target.is_asked
@@ -132,25 +119,22 @@ class VersionWriter:
         self._publish_lock = threading.Lock()
         self._turn_lock = threading.Lock()
         self._format = find_format(target.model.table_format) or PARQUET
-        self._grant: LeaseGrant = ports.keeper.take(self._resource)
-        self._is_lost = self._is_unanswered = False
-        self._decided: dict[int, Publish] = {}
-        self.audits: tuple[AuditResult, ...] = ()
-        """How the audits of all batches so far came out."""
-        self._audits_of: dict[int, tuple[AuditResult, ...]] = {}
+        self._grant: LeaseGrant = ports.keeper.take(version_resource(target.physical))
+        self._log = AttemptLog(ports, target, self._grant)
         ports.reach("write.taken")
         if self._grant.unfinished or self._grant.lost:
             try:
                 recover_version(ports, self._grant)
             except LaminaError as error:
-                self._note(error)
+                self._log.note(error)
                 self.release()
                 raise
             ports.reach("write.recovered")
 
     @property
-    def _token(self) -> LeaseIsCurrent:
-        return LeaseIsCurrent(resource=self._resource, token=self._grant.lease.token)
+    def audits(self) -> tuple[AuditResult, ...]:
+        """How the audits of all batches so far came out."""
+        return self._log.audits
 
     def release(self) -> None:
         """Give the lease back once no batch is under way any more.
@@ -159,23 +143,18 @@ class VersionWriter:
         which something got no answer is left to run out: it may still land, and the lease tells others to look.
         """
         ports, lease = self._ports, self._grant.lease
-        if self._is_unanswered:
+        if self._log.is_unanswered:
             ports.keeper.forget(lease)
             return
         try:
-            if not self._is_lost:
+            if not self._log.is_lost:
                 with ports.keeper.holding(self._grant):
                     pass
         except LeaseLost:
-            self._is_lost = True
-        if self._is_lost:
+            self._log.is_lost = True
+        if self._log.is_lost:
             lose_version(ports, lease)
         ports.reach("write.released")
-
-    def _note(self, error: LaminaError) -> None:
-        """Remember what an error means for the lease."""
-        self._is_lost |= isinstance(error, LeaseLost)
-        self._is_unanswered |= isinstance(error, NoAnswer | StatementUnanswered)
 
     def is_up_to_date(self) -> bool:
         """Whether a whole build was recorded and every parent is still as that build read it."""
@@ -203,7 +182,7 @@ class VersionWriter:
         try:
             attempt, base, relations = self._intend(number, batch)
         except LaminaError as error:
-            self._note(error)
+            self._log.note(error)
             raise
         if base is not None and not self._format.writes_in_turn:
             turn.close()
@@ -216,17 +195,17 @@ class VersionWriter:
                 written = ports.engine.write(request)
                 ports.reach("write.written")
                 if not batch.is_empty:
-                    self._note_audits(
+                    self._log.note_audits(
                         attempt, audit_rows(ports.engine, target, attempt, batch.time, relations, request, written)
                     )
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun, locks)
         except LaminaError as error:
-            self._note(error)
+            self._log.note(error)
             if isinstance(error, AuditFailed):
-                self._note_audits(attempt, error.results)
-            if not self._is_lost:
-                self._abort(attempt, error, begun)
+                self._log.note_audits(attempt, error.results)
+            if not self._log.is_lost:
+                self._log.abort(attempt, error, begun)
             raise
         return outcome
 
@@ -251,30 +230,6 @@ class VersionWriter:
     def _generation(self, number: int) -> str:
         return self._ports.engine.placed(generation_name(self._target.physical, number), self._format)
 
-    def _note_audits(self, attempt: Attempt, results: tuple[AuditResult, ...]) -> None:
-        with self._intent_lock:
-            self._audits_of[attempt.number] = results
-            self.audits = merged(self.audits, results)
-
-    def _audits_recorded(self, attempt: Attempt, *, is_shown: bool = True) -> tuple[Fact, ...]:
-        """How the audits of an attempt came out: committed with what becomes of its rows, so never out of step."""
-        results = self._audits_of.get(attempt.number)
-        if not results:
-            return ()
-        target = self._target
-        return (
-            AuditsRecorded(
-                run_id=target.run_id,
-                node=target.model.name,
-                physical=target.physical,
-                number=attempt.number,
-                interval=attempt.interval,
-                results=results,
-                recorded_at=self._ports.clock.now(),
-                is_shown=is_shown,
-            ),
-        )
-
     def seed(self, seeding: Seeding) -> None:
         """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
 
@@ -298,17 +253,17 @@ class VersionWriter:
             execution_time=seeding.facts.built_at,
         )
         try:
-            self._commit_as_planned(
+            self._log.commit_as_planned(
                 [*target.recorded, AttemptOpened(attempt=attempt, run_id=target.run_id)],
                 [
-                    self._token,
+                    self._log.token,
                     NothingPending(physical=source),
                     MarkIs(physical=source, mark=seeding.source_mark),
                     MarkIs(physical=target.physical, mark=0),
                 ],
             )
         except LaminaError as error:
-            self._note(error)
+            self._log.note(error)
             raise
         ports.reach("seed.intent")
         try:
@@ -336,9 +291,9 @@ class VersionWriter:
             taken = OutcomesTaken(physical=target.physical, outcomes=seeding.facts.outcomes)
             self._decide_and_carry_out(attempt, decided, 0, 3, begun, also=(taken,))
         except LaminaError as error:
-            self._note(error)
-            if not self._is_lost:
-                self._abort(attempt, error, begun)
+            self._log.note(error)
+            if not self._log.is_lost:
+                self._log.abort(attempt, error, begun)
             raise
 
     def _create_generation(
@@ -408,13 +363,13 @@ class VersionWriter:
             )
             facts: list[Fact] = [AttemptOpened(attempt=attempt, run_id=target.run_id)]
             requires: list[Requirement] = [
-                self._token,
+                self._log.token,
                 *(NothingPending(physical=physical) for physical in parents.values() if physical != target.physical),
             ]
             if self._is_first:
                 facts = [*target.recorded, *facts]
                 requires.append(MarkIs(physical=target.physical, mark=self._mark))
-            self._commit_as_planned(facts, requires)
+            self._log.commit_as_planned(facts, requires)
             self._is_first = False
         ports.reach("write.intent")
         base = Base(head=own, manifest=loaded.manifests.get(target.physical, {})) if own else None
@@ -433,23 +388,12 @@ class VersionWriter:
         removed = CoverageRemoved(
             physical=self._target.physical, intervals=reached.intervals, followed=reached.followed
         )
-        self._commit_as_planned([removed], [self._token, MarkIs(physical=self._target.physical, mark=self._mark)])
+        self._log.commit_as_planned(
+            [removed], [self._log.token, MarkIs(physical=self._target.physical, mark=self._mark)]
+        )
         self._mark += 1
         self._is_asked |= reached.is_asked
         self._ports.reach("follow.recorded")
-
-    def _commit_as_planned(self, facts: Sequence[Fact], requires: Sequence[Requirement]) -> None:
-        try:
-            self._ports.store.commit(facts, requires)
-        except LeaseLost:
-            raise
-        except CommitRefused as error:
-            name = self._target.model.name
-            raise PlanOutdated(
-                f"`{name}` was changed by another command after this plan was made: {error.message}",
-                hint="run the command again; it plans anew from what is recorded now",
-                node=name,
-            ) from error
 
     # --- decide and publish ---
     def _circumstances(self, attempt: Attempt, base: Base | None) -> Circumstances:
@@ -468,7 +412,7 @@ class VersionWriter:
     ) -> BatchOutcome:
         now = self._circumstances(attempt, base)
         if is_unchanged(now, written):
-            self._end_unchanged(attempt, written, begun)
+            self._log.end_unchanged(attempt, written, begun)
             return BatchOutcome(rows=written.rows, statements=written.statements, null_times=written.null_times)
         if not isinstance(written.place, Shown):
             locks.enter_context(self._publish_lock)
@@ -524,7 +468,7 @@ class VersionWriter:
             rewritten=decision.rewritten,
             is_asked=self._is_asked and not decision.rewritten.is_empty,
         )
-        self._end(attempt, done, written.rows, statements, begun, self._audits_recorded(attempt))
+        self._log.end(attempt, done, written.rows, statements, begun, self._log.audits_recorded(attempt))
 
     def _decide_through(self, attempt: Attempt, base: Base, locks: ExitStack, shape: TableShape) -> WriteThrough:
         """Decide that what the engine is about to do is the publish; sisters wait until it is done."""
@@ -536,26 +480,13 @@ class VersionWriter:
             raise self._outdated(attempt, "another batch moved its rows to another table")
         require_live(ports.keeper, self._grant.lease)
         ports.reach("write.decide")
-        self._commit_decision(
+        self._log.decide(
             attempt,
             AttemptDecided(number=attempt.number, physical=target.physical, publish=publish, head=None),
             publish.head.sequence - 1,
         )
         ports.reach("write.decided")
         return publish
-
-    def _end_unchanged(self, attempt: Attempt, written: Written, begun: float) -> None:
-        ports, target = self._ports, self._target
-        ports.reach("write.unchanged")
-        ports.store.commit(
-            [
-                AttemptUnchanged(number=attempt.number, physical=target.physical),
-                *self._audits_recorded(attempt),
-                self._batch_fact(attempt, "succeeded", written.rows, written.statements, begun),
-            ],
-            [self._token, AttemptIs(number=attempt.number, status="open")],
-        )
-        ports.reach("write.done")
 
     def _newest_base(self) -> Base | None:
         physical = self._target.physical
@@ -607,7 +538,7 @@ class VersionWriter:
         if outcome.error is not None:
             raise outcome.error
         shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
-        self._note_audits(attempt, audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
+        self._log.note_audits(attempt, audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
         with self._publish_lock:
             publish = SetView(
                 physical=target.physical,
@@ -646,40 +577,11 @@ class VersionWriter:
     ) -> None:
         ports = self._ports
         ports.reach("write.decide")
-        self._commit_decision(attempt, decided, base_sequence, (*self._audits_recorded(attempt), *also))
+        self._log.decide(attempt, decided, base_sequence, (*self._log.audits_recorded(attempt), *also))
         ports.reach("write.decided")
         snapshot = self._carry_out(decided.publish, has_new_columns=has_new_columns)
         ports.reach("write.published")
-        self._end(attempt, done_by(attempt.number, decided.publish, snapshot), decided.rows, statements, begun)
-
-    def _commit_decision(
-        self, attempt: Attempt, decided: AttemptDecided, base_sequence: int, also: tuple[Fact, ...] = ()
-    ) -> None:
-        self._decided[attempt.number] = decided.publish
-        self._ports.store.commit(
-            [decided, *also],
-            [
-                self._token,
-                AttemptIs(number=attempt.number, status="open"),
-                HeadIs(physical=attempt.physical, sequence=base_sequence),
-                NothingPending(physical=attempt.physical),
-            ],
-        )
-
-    def _end(
-        self,
-        attempt: Attempt,
-        done: AttemptDone,
-        rows: int | None,
-        statements: int,
-        begun: float,
-        also: tuple[Fact, ...] = (),
-    ) -> None:
-        self._ports.store.commit(
-            [done, *also, self._batch_fact(attempt, "succeeded", rows, statements, begun)],
-            [self._token, AttemptIs(number=attempt.number, status="decided")],
-        )
-        self._ports.reach("write.done")
+        self._log.end(attempt, done_by(attempt.number, decided.publish, snapshot), decided.rows, statements, begun)
 
     def _carry_out(self, publish: Publish, *, has_new_columns: bool) -> int | None:
         """Publish what was decided; what fails in a way that may pass is tried again, because sisters wait for it."""
@@ -701,60 +603,3 @@ class VersionWriter:
         raise AssertionError("the last try returns or raises")
 
     # --- failures ---
-    def _abort(self, attempt: Attempt, error: LaminaError, begun: float) -> None:
-        """Record that nothing of an open attempt was published.
-
-        A decided publish stays for recovery to carry out, unless it never can be: then it is taken back. A store that
-        does not answer changes nothing about what went wrong first: the attempt is left to recovery.
-        """
-        ports, target = self._ports, self._target
-        failed = replace_error(self._batch_fact(attempt, "failed", None, 0, begun), error)
-        try:
-            ports.store.commit(
-                [
-                    AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message),
-                    *self._audits_recorded(attempt, is_shown=False),
-                    failed,
-                ],
-                [self._token, AttemptIs(number=attempt.number, status="open")],
-            )
-        except LeaseLost as lost:
-            self._note(lost)
-        except CommitRefused:
-            ports.store.commit([failed])
-            self._take_back(attempt, error)
-        except StateError as unanswered:
-            self._note(unanswered)
-
-    def _take_back(self, attempt: Attempt, error: LaminaError) -> None:
-        """Take back a decided publish that only this writer could carry out, or that its table refuses."""
-        publish = self._decided.pop(attempt.number, None)
-        if publish is None or not (isinstance(publish, WriteThrough) or isinstance(error, PublishRefused)):
-            return
-        try:
-            retract(self._ports, self._token, attempt.number, publish, error.message)
-        except LaminaError as problem:
-            # Whoever recovers carries it on.
-            self._note(problem)
-
-    def _batch_fact(
-        self, attempt: Attempt, status: str, rows: int | None, statements: int, begun: float
-    ) -> BatchRecorded:
-        ports, target = self._ports, self._target
-        return BatchRecorded(
-            run_id=target.run_id,
-            node=target.model.name,
-            physical=target.physical,
-            number=attempt.number,
-            interval=attempt.interval or (attempt.seeded.span() if folds(target.model.kind) else None),
-            status=status,
-            rows=rows,
-            seconds=round(ports.clock.elapsed() - begun, 3),
-            statements=statements,
-            finished_at=ports.clock.now(),
-        )
-
-
-def replace_error(fact: BatchRecorded, error: LaminaError) -> BatchRecorded:
-    """The batch's record with what went wrong."""
-    return replace(fact, error=error.to_dict())

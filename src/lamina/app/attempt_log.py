@@ -1,0 +1,213 @@
+"""What state is told of the attempts at one version, under one lease.
+
+Every commit requires that the lease is still held and that the attempt is where it was left.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lamina.app.audit_batch import merged
+from lamina.app.records import (
+    AttemptAborted,
+    AttemptIs,
+    AttemptUnchanged,
+    AuditsRecorded,
+    BatchRecorded,
+    HeadIs,
+    LeaseIsCurrent,
+    NothingPending,
+    WriteThrough,
+    version_resource,
+)
+from lamina.app.recover import retract
+from lamina.errors import (
+    CommitRefused,
+    LaminaError,
+    LeaseLost,
+    NoAnswer,
+    PlanOutdated,
+    PublishRefused,
+    StateError,
+    StatementUnanswered,
+)
+from lamina.graph.kinds import folds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamina.app.batch_request import WriteTarget
+    from lamina.app.ports import Written
+    from lamina.app.records import (
+        Attempt,
+        AttemptDecided,
+        AttemptDone,
+        AuditResult,
+        Fact,
+        LeaseGrant,
+        Publish,
+        Requirement,
+    )
+    from lamina.app.recover import RecoveryPorts
+
+
+class AttemptLog:
+    """Records how attempts go on; batches may come from several threads."""
+
+    def __init__(self, ports: RecoveryPorts, target: WriteTarget, grant: LeaseGrant) -> None:
+        self._ports, self._target, self._grant = ports, target, grant
+        self._guard = threading.Lock()
+        self._decided: dict[int, Publish] = {}
+        self._audits_of: dict[int, tuple[AuditResult, ...]] = {}
+        self.audits: tuple[AuditResult, ...] = ()
+        """How the audits of all batches so far came out."""
+        self.is_lost = self.is_unanswered = False
+
+    @property
+    def token(self) -> LeaseIsCurrent:
+        """What every commit requires: that the lease is still held."""
+        return LeaseIsCurrent(resource=version_resource(self._target.physical), token=self._grant.lease.token)
+
+    def note(self, error: LaminaError) -> None:
+        """Remember what an error means for the lease."""
+        self.is_lost |= isinstance(error, LeaseLost)
+        self.is_unanswered |= isinstance(error, NoAnswer | StatementUnanswered)
+
+    def note_audits(self, attempt: Attempt, results: tuple[AuditResult, ...]) -> None:
+        """Remember how the audits of an attempt came out."""
+        with self._guard:
+            self._audits_of[attempt.number] = results
+            self.audits = merged(self.audits, results)
+
+    def audits_recorded(self, attempt: Attempt, *, is_shown: bool = True) -> tuple[Fact, ...]:
+        """How the audits of an attempt came out: committed with what becomes of its rows, so never out of step."""
+        results = self._audits_of.get(attempt.number)
+        if not results:
+            return ()
+        target = self._target
+        return (
+            AuditsRecorded(
+                run_id=target.run_id,
+                node=target.model.name,
+                physical=target.physical,
+                number=attempt.number,
+                interval=attempt.interval,
+                results=results,
+                recorded_at=self._ports.clock.now(),
+                is_shown=is_shown,
+            ),
+        )
+
+    def commit_as_planned(self, facts: Sequence[Fact], requires: Sequence[Requirement]) -> None:
+        """Commit what only holds while nothing changed since the plan; `PlanOutdated` when something did."""
+        try:
+            self._ports.store.commit(facts, requires)
+        except LeaseLost:
+            raise
+        except CommitRefused as error:
+            name = self._target.model.name
+            raise PlanOutdated(
+                f"`{name}` was changed by another command after this plan was made: {error.message}",
+                hint="run the command again; it plans anew from what is recorded now",
+                node=name,
+            ) from error
+
+    def decide(
+        self, attempt: Attempt, decided: AttemptDecided, base_sequence: int, also: tuple[Fact, ...] = ()
+    ) -> None:
+        """Record that a publish is to be carried out, whatever happens from now on."""
+        self._decided[attempt.number] = decided.publish
+        self._ports.store.commit(
+            [decided, *also],
+            [
+                self.token,
+                AttemptIs(number=attempt.number, status="open"),
+                HeadIs(physical=attempt.physical, sequence=base_sequence),
+                NothingPending(physical=attempt.physical),
+            ],
+        )
+
+    def end(
+        self,
+        attempt: Attempt,
+        done: AttemptDone,
+        rows: int | None,
+        statements: int,
+        begun: float,
+        also: tuple[Fact, ...] = (),
+    ) -> None:
+        """Record that what was decided is shown."""
+        self._ports.store.commit(
+            [done, *also, self._batch_fact(attempt, "succeeded", rows, statements, begun)],
+            [self.token, AttemptIs(number=attempt.number, status="decided")],
+        )
+        self._ports.reach("write.done")
+
+    def end_unchanged(self, attempt: Attempt, written: Written, begun: float) -> None:
+        """Record that the batch came out as the table was, so that there is nothing to show."""
+        ports, target = self._ports, self._target
+        ports.reach("write.unchanged")
+        ports.store.commit(
+            [
+                AttemptUnchanged(number=attempt.number, physical=target.physical),
+                *self.audits_recorded(attempt),
+                self._batch_fact(attempt, "succeeded", written.rows, written.statements, begun),
+            ],
+            [self.token, AttemptIs(number=attempt.number, status="open")],
+        )
+        ports.reach("write.done")
+
+    def abort(self, attempt: Attempt, error: LaminaError, begun: float) -> None:
+        """Record that nothing of an open attempt was published.
+
+        A decided publish stays for recovery to carry out, unless it never can be: then it is taken back. A store that
+        does not answer changes nothing about what went wrong first: the attempt is left to recovery.
+        """
+        ports, target = self._ports, self._target
+        failed = replace(self._batch_fact(attempt, "failed", None, 0, begun), error=error.to_dict())
+        try:
+            ports.store.commit(
+                [
+                    AttemptAborted(number=attempt.number, physical=target.physical, reason=error.message),
+                    *self.audits_recorded(attempt, is_shown=False),
+                    failed,
+                ],
+                [self.token, AttemptIs(number=attempt.number, status="open")],
+            )
+        except LeaseLost as lost:
+            self.note(lost)
+        except CommitRefused:
+            ports.store.commit([failed])
+            self._take_back(attempt, error)
+        except StateError as unanswered:
+            self.note(unanswered)
+
+    def _take_back(self, attempt: Attempt, error: LaminaError) -> None:
+        """Take back a decided publish that only this writer could carry out, or that its table refuses."""
+        publish = self._decided.pop(attempt.number, None)
+        if publish is None or not (isinstance(publish, WriteThrough) or isinstance(error, PublishRefused)):
+            return
+        try:
+            retract(self._ports, self.token, attempt.number, publish, error.message)
+        except LaminaError as problem:
+            # Whoever recovers carries it on.
+            self.note(problem)
+
+    def _batch_fact(
+        self, attempt: Attempt, status: str, rows: int | None, statements: int, begun: float
+    ) -> BatchRecorded:
+        ports, target = self._ports, self._target
+        return BatchRecorded(
+            run_id=target.run_id,
+            node=target.model.name,
+            physical=target.physical,
+            number=attempt.number,
+            interval=attempt.interval or (attempt.seeded.span() if folds(target.model.kind) else None),
+            status=status,
+            rows=rows,
+            seconds=round(ports.clock.elapsed() - begun, 3),
+            statements=statements,
+            finished_at=ports.clock.now(),
+        )
