@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints their figures as JSON; `python -m benchmarks.run [planning|daily|intervals]`."""
+"""Runs benchmarks and prints their figures as JSON; `python -m benchmarks.run [planning|daily|intervals|formats]`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import daily_run, intervals, planning  # the folder has to be importable first
+from benchmarks import daily_run, formats, intervals, planning  # the folder has to be importable first
 
-_ALL: dict[str, Callable[[], Any]] = {"planning": planning.main, "daily": daily_run.main, "intervals": intervals.main}
+_ALL: dict[str, Callable[[], Any]] = {
+    "planning": planning.main,
+    "daily": daily_run.main,
+    "intervals": intervals.main,
+    "formats": formats.main,
+}
 
 
 def main() -> None:

@@ -14,15 +14,15 @@ from tests.kit.told import tell
 
 EVENTS: list[Event] = [(day, "a", f"2024-01-{day:02d}", day) for day in range(1, 10)]
 DAILY = (
-    "MODEL (name store.shop.daily, table_format iceberg, kind INCREMENTAL_BY_TIME_RANGE (time_column day));\n"
+    "MODEL (name store.named.daily, table_format iceberg, kind INCREMENTAL_BY_TIME_RANGE (time_column day));\n"
     "SELECT id, amount, day FROM raw.events WHERE day BETWEEN @start_date AND @end_date\n"
 )
-TOTAL = "MODEL (name store.shop.total, kind VIEW);\nSELECT SUM(amount) AS amount FROM store.shop.daily\n"
-REPORT = "MODEL (name shop.report, kind FULL);\nSELECT amount FROM store.shop.total\n"
+TOTAL = "MODEL (name store.named.total, kind VIEW);\nSELECT SUM(amount) AS amount FROM store.named.daily\n"
+REPORT = "MODEL (name named.report, kind FULL);\nSELECT amount FROM store.named.total\n"
 REFUSED = {
-    "no views": "MODEL (name files.shop.x, table_format iceberg, kind FULL);\nSELECT 1 AS one\n",
-    "wrong format": "MODEL (name store.shop.x, kind FULL);\nSELECT 1 AS one\n",
-    "no catalog": "MODEL (name nowhere.shop.x, kind VIEW);\nSELECT 1 AS one\n",
+    "no views": "MODEL (name files.named.x, table_format iceberg, kind FULL);\nSELECT 1 AS one\n",
+    "wrong format": "MODEL (name store.named.x, kind FULL);\nSELECT 1 AS one\n",
+    "no catalog": "MODEL (name nowhere.named.x, kind VIEW);\nSELECT 1 AS one\n",
 }
 
 
@@ -30,7 +30,9 @@ def main(place: str, remote: str) -> None:
     folder, spark = Path(place), SparkSession.builder.remote(remote).create()
     models = folder / "models"
     models.mkdir(parents=True)
-    (folder / "lamina.yaml").write_text(f"name: shop\nspark: {{remote: '{remote}'}}\ndefaults: {{start: 2024-01-01}}\n")
+    (folder / "lamina.yaml").write_text(
+        f"name: named\nspark: {{remote: '{remote}'}}\ndefaults: {{start: 2024-01-01}}\n"
+    )
     for name, text in (("daily", DAILY), ("total", TOTAL), ("report", REPORT)):
         (models / f"{name}.sql").write_text(text)
     set_sources(spark, EVENTS)
@@ -40,8 +42,8 @@ def main(place: str, remote: str) -> None:
         suffix = "" if environment == "prod" else f"__{environment}"
         with Project.open(folder) as project:
             report = getattr(project, command)(environment, execution_time=at).to_dict()
-        shown = spark.sql(f"SELECT id, amount FROM store.shop{suffix}.daily ORDER BY id").collect()
-        total = spark.sql(f"SELECT (SELECT * FROM store.shop{suffix}.total), * FROM shop{suffix}.report").collect()
+        shown = spark.sql(f"SELECT id, amount FROM store.named{suffix}.daily ORDER BY id").collect()
+        total = spark.sql(f"SELECT (SELECT * FROM store.named{suffix}.total), * FROM named{suffix}.report").collect()
         seen[step] = {
             "status": report["status"],
             "rows": [list(row) for row in shown],

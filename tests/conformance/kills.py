@@ -12,23 +12,26 @@ from pyspark.sql import SparkSession
 
 from lamina import Project
 from lamina.bootstrap import STOP_VARIABLE
-from tests.conformance.project import Event, rows_shown, set_sources, write_project
+from tests.conformance.project import Event, Product, rows_shown, set_sources, write_project
 from tests.kit.told import tell
 
 SOURCES = Path(__file__).parents[2] / "src"
-NAMES = ("adds", "appends", "daily", "plain")
+NAMES = ("adds", "appends", "by_time", "daily", "months", "plain")
 CUSTOMERS = ("a", "b")
 # A step and how often it is passed before the kill: models follow each other, so that each is hit in turn.
 KILLS: tuple[tuple[str, ...], ...] = (
-    ("write.intent:2",),
+    ("write.intent:3",),
     ("write.half_folder:1",),
-    ("write.written:3",),
-    ("write.decide:2",),
+    ("write.half_folder:5",),
+    ("write.written:4",),
+    ("write.decide:3",),
     ("write.decided:1", "recover.published"),
     ("write.decided:2", "recover.retracting"),
-    ("write.decided:4", "recover.fenced"),
+    ("write.decided:3",),
+    ("write.decided:6", "recover.fenced"),
     ("write.published:1",),
     ("write.published:2",),
+    ("write.published:5",),
     ("write.done:3",),
 )
 
@@ -41,25 +44,32 @@ def events(days: int) -> list[Event]:
     ]
 
 
+def products(days: int) -> list[Product]:
+    """One product, whose price and time of change are those of the last day."""
+    return [(1, "tea", days, f"2024-01-{days:02d}")]
+
+
 def main(folder: str, remote: str, table_format: str) -> None:
     place = Path(folder)
     spark = SparkSession.builder.remote(remote).create()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    write_project(place, remote, (table_format,), NAMES)
+    schema = f"killed_{table_format}"
+    write_project(place, remote, schema, (table_format,), NAMES)
     config = place / "lamina.yaml"
     config.write_text(config.read_text().replace("concurrency: 2", "concurrency: 1"))
-    set_sources(spark, events(20))
+    set_sources(spark, events(1), products(1))
     tables = [f"{name}_{table_format}" for name in NAMES]
     with Project.open(place) as project:
         project.build(execution_time="2024-01-02")
     seen = []
     for number, points in enumerate(KILLS):
         day = f"2024-01-{number + 3:02d}"
+        set_sources(spark, events(number + 2), products(number + 2))
         ends = [kill(place, point, day) for point in points]
-        during = rows_shown(spark, tables)
+        during = rows_shown(spark, schema, tables)
         with Project.open(place) as project:
             last, again = project.run(execution_time=day).status, project.run(execution_time=day).status
-        after = rows_shown(spark, tables)
+        after = rows_shown(spark, schema, tables)
         seen.append({"points": points, "ends": ends, "last": last, "again": again, "during": during, "after": after})
     tell(seen)
 

@@ -28,7 +28,7 @@ MODELS = {
         "SELECT id, CAST(day AS TIMESTAMP) + INTERVAL 5 HOURS AS ts, IF(customer = 'boom', CAST(raise_error('boom') "
         "AS STRING), customer) AS customer FROM raw.events WHERE day BETWEEN @start_date AND @end_date",
     ),
-    "whole": ("kind FULL", "SELECT customer, SUM(amount) AS total FROM shop.daily_{f} GROUP BY customer"),
+    "whole": ("kind FULL", "SELECT customer, SUM(amount) AS total FROM {schema}.daily_{f} GROUP BY customer"),
     # What it adds would be added twice if a batch were applied twice.
     "adds": (
         "kind INCREMENTAL_BY_UNIQUE_KEY (unique_key (customer, COALESCE(kind, '')), when_matched ("
@@ -56,17 +56,20 @@ MODELS = {
 }
 
 
-def write_project(folder: Path, remote: str, formats: tuple[str, ...] = FORMATS, names: tuple[str, ...] = ()) -> None:
-    """The files of the project; with `names` only these models."""
+def write_project(
+    folder: Path, remote: str, schema: str, formats: tuple[str, ...] = FORMATS, names: tuple[str, ...] = ()
+) -> None:
+    """The files of the project, whose schema nobody else uses on the server; with `names` only these models."""
     (folder / "models").mkdir(parents=True)
     (folder / "lamina.yaml").write_text(
-        f"name: shop\nspark: {{remote: '{remote}'}}\ndefaults: {{start: 2024-01-01}}\nconcurrency: 2\n"
+        f"name: {schema}\nspark: {{remote: '{remote}'}}\ndefaults: {{start: 2024-01-01}}\nconcurrency: 2\n"
     )
     for name in names or tuple(MODELS):
         header, query = MODELS[name]
         for table_format in formats:
-            text = f"MODEL (name shop.{name}_{table_format}, table_format {table_format}, {header});\n{query}\n"
-            (folder / "models" / f"{name}_{table_format}.sql").write_text(text.replace("{f}", table_format))
+            text = f"MODEL (name {schema}.{name}_{table_format}, table_format {table_format}, {header});\n{query}\n"
+            text = text.replace("{f}", table_format).replace("{schema}", schema)
+            (folder / "models" / f"{name}_{table_format}.sql").write_text(text)
 
 
 def set_sources(spark: Any, events: list[Event], products: list[Product] | None = None) -> None:
@@ -81,9 +84,9 @@ def set_sources(spark: Any, events: list[Event], products: list[Product] | None 
     spark.sql(f"CREATE OR REPLACE VIEW raw.products AS {' UNION ALL '.join([NO_PRODUCTS, *rows])}")
 
 
-def rows_shown(spark: Any, tables: list[str]) -> dict[str, list[dict[str, Any]]]:
+def rows_shown(spark: Any, schema: str, tables: list[str]) -> dict[str, list[dict[str, Any]]]:
     """What readers of every table see, in one statement; columns that are NULL are left out."""
-    texts = [f"SELECT '{table}' AS name, to_json(struct(*)) AS row FROM shop.{table}" for table in tables]
+    texts = [f"SELECT '{table}' AS name, to_json(struct(*)) AS row FROM {schema}.{table}" for table in tables]
     found: dict[str, list[dict[str, Any]]] = {table: [] for table in tables}
     for name, row in spark.sql(" UNION ALL ".join(texts)).collect():
         found[name].append(json.loads(row))

@@ -30,6 +30,8 @@ FAILING: list[Event] = [*RESTATED, (7, "b", "2024-01-04", None), (8, "boom", "20
 MENDED: list[Event] = [(7, "b", "2024-01-04", 7), (9, "c", "2024-02-01", 0)]
 """What came before is not read any more, and would vanish if it were computed again."""
 
+SCHEMA = "story"
+
 
 class Reader(threading.Thread):
     """Reads in a session of its own, all the while, and remembers what it must never see."""
@@ -49,7 +51,7 @@ class Reader(threading.Thread):
 
     def _look(self, table: str, key: str) -> None:
         try:
-            keys = [row[0] for row in self._spark.sql(f"SELECT {key} FROM shop.{table}").collect()]
+            keys = [row[0] for row in self._spark.sql(f"SELECT {key} FROM {SCHEMA}.{table}").collect()]
         except PySparkException as error:
             self.wrong.append(f"{table}: {str(error)[:500]}")
             return
@@ -72,14 +74,14 @@ class Story:
         self.spark = SparkSession.builder.remote(remote).create()
         self.spark.conf.set("spark.sql.session.timeZone", "UTC")
         self.steps: dict[str, dict[str, Any]] = {}
-        write_project(folder, remote)
+        write_project(folder, remote, SCHEMA)
 
     def step(self, name: str, command: str, at: str, **flags: Any) -> None:
         with Project.open(self.folder) as project:
             report = getattr(project, command)(execution_time=at, **flags).to_dict()
-        nodes = {node["name"].removeprefix("shop."): node for node in report["nodes"]}
+        nodes = {node["name"].removeprefix(f"{SCHEMA}."): node for node in report["nodes"]}
         failed = {key: node["error"]["message"] for key, node in nodes.items() if node["status"] == "failed"}
-        rows = rows_shown(self.spark, TABLES)
+        rows = rows_shown(self.spark, SCHEMA, TABLES)
         self.steps[name] = {"statuses": [report["status"]], "failed": failed, "rows": rows}
 
     def two_at_once(self, name: str, at: str) -> None:
@@ -95,7 +97,7 @@ class Story:
             thread.start()
         for thread in threads:
             thread.join()
-        self.steps[name] = {"statuses": sorted(answers), "failed": {}, "rows": rows_shown(self.spark, TABLES)}
+        self.steps[name] = {"statuses": sorted(answers), "failed": {}, "rows": rows_shown(self.spark, SCHEMA, TABLES)}
 
 
 def main(folder: str, remote: str) -> None:
@@ -108,10 +110,10 @@ def main(folder: str, remote: str) -> None:
     set_sources(story.spark, EVENTS, LATER_PRODUCTS)
     story.step("next interval", "run", "2024-01-04")
     set_sources(story.spark, RESTATED, LATER_PRODUCTS)
-    restated = [f"shop.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
+    restated = [f"{SCHEMA}.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
     story.step("restate", "build", "2024-01-04", restate=restated, start="2024-01-02", end="2024-01-03")
     set_sources(story.spark, FAILING, LATER_PRODUCTS)
-    failing = [f"shop.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
+    failing = [f"{SCHEMA}.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
     story.step("failing", "run", "2024-01-05", select=failing)
     set_sources(story.spark, MENDED, LATER_PRODUCTS)
     story.two_at_once("two writers", "2024-01-05")

@@ -25,14 +25,14 @@ class Strangers:
         self.folder = folder
         self.spark = SparkSession.builder.remote(remote).create()
         self.steps: dict[str, dict[str, Any]] = {}
-        write_project(folder, remote, FORMATS, NAMES)
+        write_project(folder, remote, "strange", FORMATS, NAMES)
         set_sources(self.spark, EVENTS)
 
     def build(self, name: str, at: str) -> None:
         with Project.open(self.folder) as project:
             report = project.build(execution_time=at).to_dict()
-        errors = {node["name"].removeprefix("shop."): node["error"] for node in report["nodes"] if node["error"]}
-        shown = rows_shown(self.spark, TABLES)
+        errors = {node["name"].removeprefix("strange."): node["error"] for node in report["nodes"] if node["error"]}
+        shown = rows_shown(self.spark, "strange", TABLES)
         ids = {table: sorted(row["id"] for row in rows) for table, rows in shown.items()}
         self.steps[name] = {"status": report["status"], "errors": errors, "ids": ids}
 
@@ -47,8 +47,8 @@ def main(folder: str, remote: str) -> None:
     story = Strangers(Path(folder), remote)
     spark = story.spark
     story.build("first", "2024-01-03")
-    delta = [name for name in story.tables("shop__lamina") if "_delta__v_" in name]
-    iceberg = story.tables("lamina_iceberg.shop__lamina")
+    delta = [name for name in story.tables("strange__lamina") if "_delta__v_" in name]
+    iceberg = story.tables("lamina_iceberg.strange__lamina")
     for name in delta:
         spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT small CHECK (id < 3)")
     recorded = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from tests.conformance.project import FORMATS
 from tests.kit.told import told
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1500)
 EPOCH = "1970-01-01T00:00:00.000Z"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ import pytest
 from tests.conformance.kills import CUSTOMERS, KILLS, events
 from tests.kit.told import told
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1500)
-# Changes in place are decided by the models in this order; the first two have no audit, the third is audited.
 NOT_REACHED = {
     # Only a change that nobody else can repeat, or that a table refuses, is taken back.
     "iceberg": {"recover.retracting", "recover.fenced"},
@@ -28,6 +25,10 @@ def kills(request: pytest.FixtureRequest, server: str, tmp_path_factory: pytest.
     return {"format": request.param, "seen": told("-m", "tests.conformance.kills", str(folder), server, request.param)}
 
 
+def at(day: int) -> str:
+    return f"2024-01-{day:02d}T00:00:00.000Z"
+
+
 def expected(days: int) -> dict[str, list[dict[str, Any]]]:
     """What the models hold once so many days are processed."""
     rows = events(days)
@@ -38,6 +39,18 @@ def expected(days: int) -> dict[str, list[dict[str, Any]]]:
             for name in CUSTOMERS
         ],
         "appends": [{"id": number, "customer": customer} for number, customer, _, _ in rows],
+        "by_time": [
+            {
+                "id": 1,
+                "name": "tea",
+                "price": day,
+                "updated_at": at(day),
+                "valid_from": at(day) if day > 1 else "1970-01-01T00:00:00.000Z",
+                **({"valid_to": at(day + 1)} if day < days else {}),
+            }
+            for day in range(1, days + 1)
+        ],
+        "months": [{"day": f"2024-01-{day:02d}", "events": len(CUSTOMERS)} for day in range(1, days + 1)],
         "daily": [
             {"id": number, "customer": customer, "amount": amount, "day": day} for number, customer, day, amount in rows
         ],

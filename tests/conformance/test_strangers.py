@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kit.told import told
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(1200)
 DELTA = ("daily_delta", "plain_delta")
 ICEBERG = ("daily_iceberg", "plain_iceberg")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lamina.app.contents import contents_after
 from lamina.app.ports import Base, GenerationRequest, RowSource, SqlQuery, TableOptions, WriteRequest, Written
@@ -17,6 +17,11 @@ from lamina.identity.naming import PhysicalName, batch_folder, generation_name
 from lamina.spark.engine import SparkEngine
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Interval
+
+DAY = ("2024-01-02", "2024-01-03")
+THREE_DAYS = ("2024-01-01", "2024-01-04")
+THREE_ROWS = "SELECT * FROM VALUES (1, DATE'2024-01-01'), (2, DATE'2024-01-02'), (3, DATE'2024-01-03') v(id, ds)"
+NOTHING = "SELECT 1 AS id, DATE'2024-01-02' AS ds WHERE false"
 
 _numbers = itertools.count(1)
 
@@ -123,3 +128,8 @@ class Table:
         """What a reader sees, in order."""
         found = self.engine.query(f"SELECT {select} FROM {self.physical}", limit=None).rows
         return sorted(found, key=repr)
+
+
+def by_day(table: Table, **changes: object) -> Table:
+    """The same table, laid out by its days."""
+    return replace(table, **{"partitioned_by": ("ds",), "time_column": TimeColumn(name="ds"), **changes})

@@ -1,4 +1,4 @@
-"""The engine's behaviour suite once more, over Spark Connect.
+"""What depends on the kind of session once more, over Spark Connect; rows are held to theirs by the conformance suite.
 
 A classic session and a Connect client cannot live in one process, so the suite runs in another.
 """

@@ -35,8 +35,8 @@ def test_the_users_settings_win_but_for_the_time_zone(tmp_path: Path) -> None:
                 "spark.sql.shuffle.partitions": "7",
                 "spark.sql.session.timeZone": "Asia/Tokyo",
                 "spark.driver.extraJavaOptions": "-Dmine=1",
+                "spark.jars.packages": "a:b:1",
             },
-            packages=("a:b:1",),
         )
     )
     assert config["spark.master"] == "local[*]"

@@ -206,6 +206,8 @@ class TableOptions:
     clustered_by: tuple[str, ...] = ()
     properties: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     storage_format: str | None = None
+    changes_by_key: bool = False
+    """Whether batches change single rows all over the table, rather than parts of it."""
 
 
 # --- where a written batch lies, when it is not a matter of folders ---

@@ -62,7 +62,7 @@ from lamina.errors import (
     PlanOutdated,
 )
 from lamina.graph.formats import PARQUET, find_format
-from lamina.graph.kinds import View
+from lamina.graph.kinds import View, is_keyed
 from lamina.graph.validity import shown_columns
 from lamina.identity.naming import batch_folder, generation_name
 from lamina.planning.inputs import Read
@@ -225,6 +225,7 @@ class VersionWriter:
             clustered_by=model.clustered_by,
             properties=model.physical_properties,
             storage_format=model.storage_format,
+            changes_by_key=is_keyed(model.kind),
         )
 
     def _generation(self, number: int) -> str:

@@ -212,6 +212,9 @@ FoldKind: TypeAlias = (
 )
 """Kinds whose table is made by one run after the other: what a run gives is put into what is there."""
 
+KeyedKind: TypeAlias = IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn
+"""Those of them that look for the row of the same key."""
+
 KINDS: tuple[type, ...] = (
     Full,
     View,
@@ -239,6 +242,11 @@ def folds(kind: Kind) -> TypeGuard[FoldKind]:
     return isinstance(
         kind, IncrementalByUniqueKey | IncrementalByPartition | IncrementalUnmanaged | ScdType2ByTime | ScdType2ByColumn
     )
+
+
+def is_keyed(kind: Kind) -> TypeGuard[KeyedKind]:
+    """Whether what becomes of a row depends on the row of the same key that the table holds."""
+    return isinstance(kind, IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn)
 
 
 def needs_partitions(kind: Kind) -> bool:

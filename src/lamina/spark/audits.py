@@ -10,8 +10,8 @@ from pyspark.sql import functions as sf
 
 from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
 from lamina.errors import Cancelled, LaminaError
+from lamina.graph.kinds import is_keyed
 from lamina.spark.formats.lake import rows_at, staged_rows, stored_rows
-from lamina.spark.kinds.fold import is_keyed
 from lamina.spark.kinds.merge import after_merge
 from lamina.spark.output import find_time_column, in_interval
 from lamina.spark.tables import table_name

@@ -53,9 +53,17 @@ class DeltaFormat(LakeFormat):
         planned = plan_partitions(request.partitioned_by, columns)
         return Layout(columns=planned, partitioned_by=tuple(quote(column.name) for column in planned))
 
-    def properties(self, _options: TableOptions, names: Sequence[str]) -> Mapping[str, Setting]:
-        """Names with blanks or brackets need columns to be told apart by number."""
-        return {"delta.columnMapping.mode": "name"} if any(_NEEDS_MAPPING.search(name) for name in names) else {}
+    def properties(self, options: TableOptions, names: Sequence[str]) -> Mapping[str, Setting]:
+        """Names with blanks or brackets need columns to be told apart by number.
+
+        Rows that are changed by key are marked as gone: a file is not written anew because a few of its rows change.
+        """
+        found: dict[str, Setting] = {}
+        if any(_NEEDS_MAPPING.search(name) for name in names):
+            found["delta.columnMapping.mode"] = "name"
+        if options.changes_by_key:
+            found["delta.enableDeletionVectors"] = True
+        return found
 
     def snapshot_of(self, session: SparkSession, table: str) -> int | None:
         """The table's newest version, which this session has made if it has made any."""

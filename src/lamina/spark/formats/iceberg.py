@@ -60,8 +60,16 @@ class IcebergFormat(LakeFormat):
         )
 
     def properties(self, options: TableOptions, _names: Sequence[str]) -> Mapping[str, Setting]:
-        """The format of its files is a property of the table."""
-        return {"write.format.default": options.storage_format.lower()} if options.storage_format else {}
+        """The format of its files is a property of the table.
+
+        Rows that are changed by key are marked as gone: a file is not written anew because a few of its rows change.
+        """
+        found: dict[str, Setting] = {}
+        if options.storage_format:
+            found["write.format.default"] = options.storage_format.lower()
+        if options.changes_by_key:
+            found["write.merge.mode"] = "merge-on-read"
+        return found
 
     def snapshot_of(self, session: SparkSession, table: str) -> int | None:
         """The table's newest snapshot, which stays as long as it is what the head names."""

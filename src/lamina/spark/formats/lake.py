@@ -17,10 +17,10 @@ from lamina.app.ports import NewTable, Written
 from lamina.app.records import RowAction
 from lamina.app.rendering import head_relation
 from lamina.errors import BadModelResult
-from lamina.graph.kinds import IncrementalUnmanaged
+from lamina.graph.kinds import IncrementalUnmanaged, is_keyed
 from lamina.spark.formats.batch import Observed, check_base, kept_rows, new_rows, plan_batch, widened, with_kept
 from lamina.spark.formats.comparison import Compared, compare
-from lamina.spark.kinds.fold import folded, is_keyed, refuse_folded
+from lamina.spark.kinds.fold import folded, refuse_folded
 from lamina.spark.kinds.merge import changes, merge_text
 from lamina.spark.kinds.problems import PROBLEM
 from lamina.spark.tables import ATTEMPT_PROPERTY, create_table, table_name

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from lamina.app.ports import Written
 from lamina.errors import WarehouseUnwritable
 from lamina.graph.formats import PARQUET
-from lamina.graph.kinds import IncrementalUnmanaged
+from lamina.graph.kinds import IncrementalUnmanaged, is_keyed
 from lamina.spark.compare_rows import NO_ROWS
 from lamina.spark.errors import translate
 from lamina.spark.formats.batch import (
@@ -32,7 +32,7 @@ from lamina.spark.formats.batch import (
     with_kept,
 )
 from lamina.spark.formats.comparison import Compared, compare
-from lamina.spark.kinds.fold import folded, is_keyed, refuse_folded
+from lamina.spark.kinds.fold import folded, refuse_folded
 from lamina.spark.kinds.problems import PROBLEM
 from lamina.spark.output import find_time_column
 from lamina.spark.partitions import LONGEST_FOLDER, attempt_column, find_time_key, plan_partitions, too_long, touch

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime, is_keyed
 from lamina.spark.kinds.problems import refuse_problems
 from lamina.spark.kinds.scd_type_2 import scd_type_2
 from lamina.spark.kinds.upsert import upserted
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lamina.app.ports import Fold
-    from lamina.graph.kinds import FoldKind
-    from lamina.spark.kinds.problems import KeyedKind
-
-
-def is_keyed(kind: FoldKind) -> TypeGuard[KeyedKind]:
-    """Whether what becomes of a row depends on others of the same key, so that the whole table is written."""
-    return isinstance(kind, IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn)
 
 
 def folded(base: DataFrame | None, frame: DataFrame, fold: Fold) -> DataFrame:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from lamina.app.ports import Fold
     from lamina.app.records import PartitionColumn
+    from lamina.graph.kinds import KeyedKind
     from lamina.graph.model import Column
-    from lamina.spark.kinds.problems import KeyedKind
 
 CHANGES = "lamina_changes"
 """The name under which a MERGE reads the rows that change."""

@@ -7,12 +7,12 @@ Spark finds, half-way, that a part of the query is empty. Which keys are concern
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
 from lamina.errors import BadModelResult
-from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.graph.kinds import IncrementalByUniqueKey
 from lamina.spark.kinds.keys import IS_REPEATED, key_columns, with_keys, with_order
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-KeyedKind: TypeAlias = IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn
+    from lamina.graph.kinds import KeyedKind
 
 PROBLEM = "_lamina_problem"
 """The hidden column: NULL, or one of the following."""
