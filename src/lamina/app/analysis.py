@@ -51,6 +51,8 @@ def analyse_new_versions(
                 request = _request(model, relations, plan.now, project)
             except LaminaError as error:
                 if not _has_unknown_parent(plan, name, assumed, head_of):
+                    for each in error.problems:
+                        each.location, each.node = each.location or model.location, each.node or name
                     problems[name] = error
                 continue
             if request is not None:

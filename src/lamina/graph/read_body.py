@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import DefinitionError, LaminaError, Location
 from lamina.graph.draft import WrittenReference
+from lamina.graph.kinds import Full, View
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
 from lamina.sql.lexed import lex
 from lamina.sql.macro_scope import MacroScope
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from lamina.sql.query import QueryShape
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_COMPUTED_WHOLE = frozenset({Full.name, View.name})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,21 @@ def _expand(fragment: Fragment, scope: MacroScope, uses: Uses, problems: list[La
         problems.extend(error.problems)
         return None
     uses.add(expansion)
+    if scope.model_kind in _COMPUTED_WHOLE:
+        problems.extend(
+            DefinitionError(
+                f"`@{name}` has no value in a model of kind `{scope.model_kind}`, which is computed whole",
+                hint="use `@execution_ds` and its like, or a kind that is computed by intervals",
+                location=fragment.location,
+            )
+            for name in _of_intervals(expansion)
+        )
     return expansion
+
+
+def _of_intervals(expansion: Expansion) -> list[str]:
+    """The time variables that only an interval gives a value."""
+    return sorted(name for name in expansion.times_used if name.startswith(("start_", "end_")))
 
 
 def _statements(
@@ -159,7 +175,7 @@ def _virtual(
 ) -> tuple[SqlText, ...]:
     """Statements that follow an environment's view: no interval goes with them."""
     found = _statements(fragments, scope, uses, problems)
-    for text in found:
+    for text in found if scope.model_kind not in _COMPUTED_WHOLE else ():
         expansion = expand(text.source, scope)
         problems.extend(
             DefinitionError(
@@ -167,8 +183,7 @@ def _virtual(
                 hint="use `@execution_ds` and its like, or move the statement behind the query",
                 location=text.source.location,
             )
-            for name in sorted(expansion.times_used)
-            if name.startswith(("start_", "end_"))
+            for name in _of_intervals(expansion)
         )
     return found
 

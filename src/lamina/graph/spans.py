@@ -1,12 +1,12 @@
-"""Whether the runs of a kind that folds are about stretches of time."""
+"""What time has to do with what a model gives: the stretch it is computed for, the moment it is computed at."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import Embedded, IncrementalByUniqueKey
+from lamina.graph.kinds import Embedded, IncrementalByUniqueKey, View
 from lamina.graph.model import PythonBody, SqlBody
-from lamina.sql.time_filters import names_interval
+from lamina.sql.time_filters import names_clock, names_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +26,14 @@ def uses_span(models: Mapping[NodeName, Model], model: Model) -> bool:
         return True
     parents = (models[read] for read in model.reads if read in models and read != model.name)
     return any(isinstance(parent.kind, Embedded) and uses_span(models, parent) for parent in parents)
+
+
+def asks_the_clock(models: Mapping[NodeName, Model], model: Model) -> bool:
+    """Whether what the model gives depends on the moment it is computed at, embedded models and views included."""
+    if any(text.is_time_dependent or names_clock(text.expanded, model.dialect) for text in _texts(model)):
+        return True
+    parents = (models[read] for read in model.reads if read in models and read != model.name)
+    return any(isinstance(parent.kind, Embedded | View) and asks_the_clock(models, parent) for parent in parents)
 
 
 def _texts(model: Model) -> Iterator[SqlText]:

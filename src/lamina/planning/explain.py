@@ -66,7 +66,7 @@ def _because(step: Step) -> str:
             return (
                 f"nobody can tell whether `{step.cause}` changed since the last build"
                 if step.cause
-                else "nobody can tell whether what its code reads changed since the last build"
+                else "what it reads, or the time that it asks for, may have changed since the last build"
             )
         case reason:
             return _BECAUSE.get(reason, "it changed")

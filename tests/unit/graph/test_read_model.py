@@ -20,6 +20,8 @@ from lamina.graph.plain_values import read_plain_properties
 from lamina.timeline.grain import Grain
 from tests.unit.graph.reading import problem, problems, read, read_one
 
+BY_DAY = "kind INCREMENTAL_BY_TIME_RANGE (time_column d)"
+
 
 def defaults(**values: object):
     found: list = []
@@ -243,9 +245,18 @@ def test_an_unknown_macro_is_refused_with_the_nearest():
     assert "start_ds" in (error.hint or "")
 
 
+@pytest.mark.parametrize("kind", ["FULL", "VIEW"])
+def test_a_model_that_is_computed_whole_has_no_interval_to_ask_for(kind: str):
+    query = "SELECT\n @start_ds AS x, @execution_ds AS y"
+    found = problems(f"MODEL (name a, kind {kind});\nSET x = @end_ds;\n{query};\nSET y = @start_ts")
+    assert [at(error) for error in found] == [("models/m.sql", line) for line in (3, 2, 5)]
+    assert "`@start_ds` has no value in a model of kind" in found[0].message
+
+
 def test_only_variables_in_use_belong_to_the_model():
     model = read_one(
-        "MODEL (name a); SELECT @region AS x, @start_ds AS d", variables={"region": "eu", "other": 1, "third": [1]}
+        f"MODEL (name a, {BY_DAY}); SELECT @region AS x, @start_ds AS d",
+        variables={"region": "eu", "other": 1, "third": [1]},
     )
     assert dict(model.body.macros.variables) == {"region": "eu"}
     assert model.body.query.expanded == "SELECT 'eu' AS x, @start_ds AS d"
@@ -254,7 +265,7 @@ def test_only_variables_in_use_belong_to_the_model():
 
 def test_a_branch_not_taken_keeps_its_variables():
     model = read_one(
-        "MODEL (name a); SELECT @IF(@start_ds > '2024-01-01', @late, @early) AS x",
+        f"MODEL (name a, {BY_DAY}); SELECT @IF(@start_ds > '2024-01-01', @late, @early) AS d",
         variables={"late": 1, "early": 2, "other": 3},
     )
     assert model.body.query.is_time_dependent is True

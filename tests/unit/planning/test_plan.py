@@ -233,6 +233,33 @@ def test_force_computes_everything_again():
     assert found["shop.orders"].intervals == ranges(("2024-01-01", "2024-01-05"))
 
 
+CLOCKS = {
+    "SELECT CURRENT_DATE AS ds": True,
+    "SELECT now() AS ds": True,
+    "SELECT x FROM shop.fixed WHERE ds < current_timestamp()": True,
+    "SELECT @execution_ds AS ds": True,
+    "SELECT x FROM shop.fixed WHERE ds < date_sub(@latest_ds, 3)": True,
+    "SELECT 'now()' AS ds, `current_date` /* current_date */ FROM shop.fixed": False,
+    "SELECT now, known FROM shop.fixed -- @execution_ds": False,
+    "SELECT unix_timestamp(ds) FROM shop.fixed": False,
+}
+
+
+@pytest.mark.parametrize(("query", "is_due"), CLOCKS.items())
+@pytest.mark.parametrize("through", [None, View(), Embedded()])
+def test_run_refreshes_a_full_model_that_asks_the_clock_once_per_tick(
+    query: str, is_due: bool, through: View | Embedded | None
+):
+    fixed = model("shop.fixed", query="SELECT 1 AS x")
+    asks = model("shop.asks", ["shop.fixed"], query=query, kind=through)
+    full = model("shop.full", ["shop.asks"], query="SELECT * FROM shop.asks")
+    world = World(fixed, asks, full) if through else World(fixed, asks)
+    build(world, "2024-01-05T10:00:00Z")
+    assert not make_plan(world.inputs("2024-01-05T11:00:00Z", command="run")).has_work
+    plan = make_plan(world.inputs("2024-01-06T01:00:00Z", command="run"))
+    assert steps(plan)["shop.full" if through else "shop.asks"].has_work is is_due
+
+
 def test_run_refreshes_a_full_model_over_an_unknown_source_once_per_tick():
     world = World(model("shop.full", ["raw.x"]))
     build(world, "2024-01-05T10:00:00Z")
