@@ -6,8 +6,9 @@ PYTHON ?=
 BIN := .venv/bin
 STAMP := .venv/.lamina-installed
 PYTEST := $(BIN)/python -m pytest
-# Two at a time, each file as a whole: most of the time goes into starting Spark, which leaves a core idle.
-SIDE_BY_SIDE := -n 2 --dist loadfile
+# Two at a time, each file as a whole: most of the time goes into starting Spark, which leaves a core idle. The order
+# is that of tests/conftest.py: longest first.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SLOW := tests/spark tests/e2e tests/protocol
 
 .DEFAULT_GOAL := help

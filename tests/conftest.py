@@ -19,7 +19,19 @@ MARKS = {
     "conformance": pytest.mark.spark,
 }
 
-LONGEST = ("test_every_kind.py", "test_kills.py", "test_on_connect.py", "test_bad_input.py")
+# What takes minutes, longest first.
+LONGEST = (
+    *(
+        "test_kills.py",
+        "test_every_kind.py",
+        "test_shop.py",
+        "test_bad_input.py",
+        "test_formats.py",
+        "test_on_connect.py",
+    ),
+    *("test_kill.py", "test_sessions.py", "test_folding_kinds.py", "test_virtual_update.py", "test_simulated_days.py"),
+    *("test_audits.py", "test_rewrites.py", "test_protocol_model.py"),
+)
 
 # A shared machine pauses whenever it likes: how long one example took says nothing about the code.
 settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,7 +64,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (is_marked(item, "spark"), is_marked(item, "slow"), order_of(group_of(item))))
     if hasattr(config, "workerinput"):
         # Side by side the long files come first, so that no worker is left with one of them in the end.
-        items.sort(key=lambda item: (item.path.name not in LONGEST, not is_marked(item, "spark")))
+        items.sort(key=lambda item: (_place_among_longest(item), not is_marked(item, "spark")))
+
+
+def _place_among_longest(item: pytest.Item) -> int:
+    return LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
 
 
 def order_of(group: str) -> int:
