@@ -91,7 +91,13 @@ def test_a_session_that_was_started_without_a_format_is_told_what_to_start_it_wi
     check_session(BOTH, loaded, "4.1.4")
 
 
-def test_a_session_with_several_iceberg_catalogs_does_not_know_where_tables_go() -> None:
+def test_among_several_iceberg_catalogs_the_default_one_or_lamina_s_own_holds_the_tables() -> None:
     loaded = {key: value for key, value in settings().items() if key.startswith("spark.sql.")}
+    several = {**loaded, "spark.sql.catalog.lake": ICEBERG_CLASS, "spark.sql.catalog.pond": ICEBERG_CLASS}
+    assert find_iceberg_catalog(several) == "lamina_iceberg"
+    assert find_iceberg_catalog({**several, "spark.sql.defaultCatalog": "pond"}) == "pond"
+    strangers = {key: value for key, value in several.items() if "lamina_iceberg" not in key}
+    assert find_iceberg_catalog(strangers) is None
     with pytest.raises(FormatMissing, match="no single catalog"):
-        check_session(frozenset({"iceberg"}), {**loaded, "spark.sql.catalog.lake": ICEBERG_CLASS}, "4.1.4")
+        check_session(frozenset({"iceberg"}), strangers, "4.1.4")
+    check_session(frozenset({"iceberg"}), strangers, "4.1.4", named=True)
