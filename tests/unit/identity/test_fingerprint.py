@@ -100,7 +100,7 @@ def test_the_value_of_a_variable_counts_where_it_is_used():
 
 
 def test_the_value_of_a_variable_counts_where_time_decides_about_it():
-    query = "SELECT @IF(@start_ds > '2024-01-01', @region, 'none') AS x FROM raw.orders"
+    query = "SELECT @IF(@execution_ds > '2024-01-01', @region, 'none') AS x FROM raw.orders"
     eu, us = (written(query, variables={"region": region}) for region in ("eu", "us"))
     assert eu.body.query.is_time_dependent
     assert version(eu) != version(us)
