@@ -41,6 +41,11 @@ settings.load_profile("lamina")
 # keep room for very little code, and with every table format loaded run out of it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
 
+# The tests start hundreds of Python processes; each would compile every module anew. Whoever does not want compiled
+# modules beside the sources still does not get them there.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(TESTS.parent / ".pytest_cache" / "bytecode"))
+
 # What a developer has set for a project of their own must not reach the tests.
 for variable in [name for name in os.environ if name.startswith("LAMINA__")]:
     del os.environ[variable]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import atexit
+import os
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pyspark
+
+# A server lives for minutes, and its statements are many, small and seldom alike: thorough compilation by the JVM pays,
+# writing and compiling a program for each statement does not.
+_JVM = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+_SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 def start_server(folder: Path, config: dict[str, str]) -> str:
@@ -22,11 +32,11 @@ def start_server(folder: Path, config: dict[str, str]) -> str:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
         "spark.sql.session.timeZone": "America/New_York",
+        **_SMALL,
         **config,
     }
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
@@ -35,7 +45,12 @@ def start_server(folder: Path, config: dict[str, str]) -> str:
         command += ["--conf", f"{key}={value}"]
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(
-            [*command, "spark-internal"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
+            [*command, "spark-internal"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={**os.environ, "SPARK_SUBMIT_OPTS": _JVM},
         )
     # Registered before any client: PySpark's clients call their server once more at exit and would wait for it long.
     atexit.register(_end, server)
