@@ -5,6 +5,7 @@
 PYTHON ?=
 BIN := .venv/bin
 STAMP := .venv/.lamina-installed
+ARCHIVE := .venv/spark.jsa
 PYTEST := $(BIN)/python -m pytest
 # Two at a time, each file as a whole: most of the time goes into starting Spark, which leaves a core idle. The order
 # is that of tests/conftest.py: longest first.
@@ -21,7 +22,7 @@ help: ## list these tasks
 demo: java $(STAMP) ## build the example shop on local Spark, change a model, build it in dev
 	@$(BIN)/python tools/demo.py
 
-test: java $(STAMP) static ## everything CI runs: static checks and all tests
+test: java $(STAMP) static $(ARCHIVE) ## everything CI runs: static checks and all tests
 	@$(PYTEST) $(SIDE_BY_SIDE) tests
 
 check: $(STAMP) static fast ## static checks and the tests without Spark
@@ -42,10 +43,10 @@ static: $(STAMP) ## lint, format, types, spelling, imports
 format: $(STAMP) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
-spark: java $(STAMP) ## the tests on a real local Spark session
+spark: java $(STAMP) $(ARCHIVE) ## the tests on a real local Spark session
 	@$(PYTEST) -m spark --ignore=tests/e2e tests
 
-e2e: java $(STAMP) ## the command line on real projects
+e2e: java $(STAMP) $(ARCHIVE) ## the command line on real projects
 	@$(PYTEST) tests/e2e
 
 protocol: $(STAMP) ## every interleaving of the write protocol
@@ -75,3 +76,6 @@ java:
 # Compared by content: after a fresh clone or a pull the times of these files say nothing.
 $(STAMP): requirements.lock pyproject.toml tools/make_venv.py
 	@python="$$(sh tools/find_python.sh $(PYTHON))" && "$$python" tools/make_venv.py
+
+$(ARCHIVE): $(STAMP) tools/spark_archive.py
+	@$(BIN)/python tools/spark_archive.py

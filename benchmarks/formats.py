@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,19 @@ def _source(spark: Any, query: str) -> None:
     spark.sql(f"CREATE TABLE raw.source USING parquet AS {query}")
 
 
+@contextmanager
+def _built(kind: str, table_format: str, query: str) -> Iterator[tuple[Project, Any]]:
+    """A project whose one model of a kind has processed a source, and its session."""
+    with (
+        tempfile.TemporaryDirectory() as place,
+        _project(Path(place) / "shop", kind, "SELECT * FROM raw.source", table_format) as project,
+    ):
+        spark = project.query("SELECT 1").sparkSession
+        _source(spark, query)
+        assert project.build(execution_time="2024-01-02").status == "succeeded"
+        yield project, spark
+
+
 def _run(project: Project, at: str) -> float:
     report = project.run(execution_time=at).to_dict()
     (node,) = [node for node in report["nodes"] if node["status"] == "succeeded"]
@@ -61,38 +76,31 @@ def upserting(rows: int = 20_000_000, rounds: int = 3) -> dict[str, Any]:
 
 
 def _upsert(table_format: str, rows: int, rounds: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as place:
-        header = "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)"
-        project = _project(Path(place) / "shop", header, "SELECT * FROM raw.source", table_format)
-        with project:
-            spark = project.query("SELECT 1").sparkSession
-            _source(spark, f"SELECT {_COLUMNS} FROM range(0, {rows}, 1, 8)")
-            assert project.build(execution_time="2024-01-02").status == "succeeded"
-            schema = "lamina_iceberg.hand" if table_format == "iceberg" else "hand"
-            spark.sql(f"CREATE SCHEMA {schema}")
-            hands = {f"{schema}.plain": "", f"{schema}.alike": f"TBLPROPERTIES ({_BY_KEY[table_format]})"}
-            for name, properties in hands.items():
-                spark.sql(f"CREATE TABLE {name} USING {table_format} {properties} AS SELECT * FROM raw.source")
-            seconds: dict[str, list[float]] = {"lamina": [], **{name: [] for name in hands}}
-            for number in range(rounds):
-                changed = (
-                    f"SELECT {_COLUMNS} FROM (SELECT id * 100 + {number} AS id FROM range(0, {rows // 100}, 1, 2))"
-                )
-                _source(spark, changed.replace("id % 1300", f"id % 1300 + {number + 1}"))
-                works = [*hands, "lamina"]
-                for name in [*works[number % 3 :], *works[: number % 3]]:
-                    begun = time.perf_counter()
-                    if name == "lamina":
-                        _run(project, f"2024-01-{number + 3:02d}")
-                    else:
-                        spark.sql(
-                            f"MERGE INTO {name} AS target USING raw.source AS source ON target.id = source.id "
-                            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-                        )
-                    seconds[name].append(time.perf_counter() - begun)
-            contents = "SELECT count(*), bit_xor(xxhash64(id, customer_id, amount, status, city)) FROM "
-            shown = project.query(f"{contents} shop.target").collect()
-            assert all(spark.sql(contents + name).collect() == shown for name in hands)
+    source = f"SELECT {_COLUMNS} FROM range(0, {rows}, 1, 8)"
+    with _built("INCREMENTAL_BY_UNIQUE_KEY (unique_key id)", table_format, source) as (project, spark):
+        schema = "lamina_iceberg.hand" if table_format == "iceberg" else "hand"
+        spark.sql(f"CREATE SCHEMA {schema}")
+        hands = {f"{schema}.plain": "", f"{schema}.alike": f"TBLPROPERTIES ({_BY_KEY[table_format]})"}
+        for name, properties in hands.items():
+            spark.sql(f"CREATE TABLE {name} USING {table_format} {properties} AS SELECT * FROM raw.source")
+        seconds: dict[str, list[float]] = {"lamina": [], **{name: [] for name in hands}}
+        for number in range(rounds):
+            changed = f"SELECT {_COLUMNS} FROM (SELECT id * 100 + {number} AS id FROM range(0, {rows // 100}, 1, 2))"
+            _source(spark, changed.replace("id % 1300", f"id % 1300 + {number + 1}"))
+            works = [*hands, "lamina"]
+            for name in [*works[number % 3 :], *works[: number % 3]]:
+                begun = time.perf_counter()
+                if name == "lamina":
+                    _run(project, f"2024-01-{number + 3:02d}")
+                else:
+                    spark.sql(
+                        f"MERGE INTO {name} AS target USING raw.source AS source ON target.id = source.id "
+                        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                    )
+                seconds[name].append(time.perf_counter() - begun)
+        contents = "SELECT count(*), bit_xor(xxhash64(id, customer_id, amount, status, city)) FROM "
+        shown = project.query(f"{contents} shop.target").collect()
+        assert all(spark.sql(contents + name).collect() == shown for name in hands)
     ours, plain, alike = (min(times) for times in seconds.values())
     return {
         "rows": rows,
@@ -110,19 +118,15 @@ def histories(keys: int = 5_000_000) -> dict[str, Any]:
 
 
 def _history(table_format: str, keys: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as place:
-        header = "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [amount, status])"
-        project = _project(Path(place) / "shop", header, "SELECT * FROM raw.source", table_format)
-        with project:
-            spark = project.query("SELECT 1").sparkSession
-            _source(spark, f"SELECT {_COLUMNS} FROM range(0, {keys}, 1, 4)")
-            assert project.build(execution_time="2024-01-02").status == "succeeded"
-            changed = "IF(id % 100 = 0, amount + 1, amount) AS amount"
-            _source(spark, f"SELECT * EXCEPT (amount), {changed} FROM (SELECT {_COLUMNS} FROM range(0, {keys}, 1, 4))")
-            seconds = _run(project, "2024-01-03")
-            (total,) = project.query("SELECT count(*) FROM shop.target").collect()[0]
-            assert total == keys + keys // 100
-            written = _rows_written(spark, table_format, total)
+    kind = "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [amount, status])"
+    source = f"SELECT {_COLUMNS} FROM range(0, {keys}, 1, 4)"
+    with _built(kind, table_format, source) as (project, spark):
+        changed = "IF(id % 100 = 0, amount + 1, amount) AS amount"
+        _source(spark, f"SELECT * EXCEPT (amount), {changed} FROM ({source})")
+        seconds = _run(project, "2024-01-03")
+        (total,) = project.query("SELECT count(*) FROM shop.target").collect()[0]
+        assert total == keys + keys // 100
+        written = _rows_written(spark, table_format, total)
     return {"keys": keys, "seconds": round(seconds, 1), "rows_written_per_changed": round(written / (keys // 50), 1)}
 
 
@@ -156,7 +160,7 @@ def _audited(table_format: str, rows: int, rounds: int) -> dict[str, Any]:
     )
     seconds: dict[str, list[float]] = {"plain": [], "audited": []}
     with tempfile.TemporaryDirectory() as place:
-        project = _project(Path(place) / "shop", f"{header}", query, table_format)
+        project = _project(Path(place) / "shop", header, query, table_format)
         target = Path(place) / "shop" / "models" / "target.sql"
         text = target.read_text()
         target.write_text(text.replace("shop.target", "shop.plain"))

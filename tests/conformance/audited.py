@@ -1,4 +1,4 @@
-"""Models whose rows come out different each time that they are computed, with audits that would see it."""
+"""Audited models of every kind, whose rows come out different each time that they are computed, and can be spoiled."""
 
 from __future__ import annotations
 
@@ -9,26 +9,38 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lamina import Project
-from tests.conformance.project import FORMATS
+from tests.conformance.project import FORMATS, rows_shown
 from tests.kit.told import tell
 
 KINDS = {
     "whole": "FULL",
     "daily": "INCREMENTAL_BY_TIME_RANGE (time_column day)",
     "keyed": "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)",
-    "history": "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [token])",
+    "appended": "INCREMENTAL_UNMANAGED",
+    "months": "INCREMENTAL_BY_PARTITION, partitioned_by (months(day))",
+    "by_time": "SCD_TYPE_2_BY_TIME (unique_key id)",
+    "by_column": "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [token])",
 }
 MODEL = (
     "MODEL (name audited.{kind}_{table_format}, table_format {table_format}, kind {text}, start '2024-01-01', "
     "audits (same_rows, not_null(columns := (id, token))));\n"
-    "SELECT CAST(id AS INT) AS id, uuid() AS token, CAST(@{time}_ds AS DATE) AS day FROM range(0, 20)\n"
+    "SELECT CAST(id AS INT) AS id, CASE WHEN id <> 3 OR spoiled = '' THEN uuid() WHEN spoiled = 'query' "
+    "THEN CAST(raise_error('boom') AS STRING) END AS token, CAST(@{time}_ds AS DATE) AS day, "
+    "CAST(@{time}_ds AS TIMESTAMP) AS updated_at FROM range(0, 20) CROSS JOIN spoils.switch\n"
 )
 # What is computed anew for each of the two reads differs in every row.
 AUDIT = "AUDIT (name same_rows);\nSELECT id, token FROM @this_model EXCEPT SELECT id, token FROM @this_model\n"
+TABLES = [f"{kind}_{table_format}" for kind in KINDS for table_format in FORMATS]
+STEPS = (
+    ("build", "build", "2024-01-02", ""),
+    ("run", "run", "2024-01-03", ""),
+    ("failing query", "run", "2024-01-04", "query"),
+    ("failing audit", "run", "2024-01-04", "audit"),
+    ("mended", "run", "2024-01-04", ""),
+)
 
 
-def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+def write_files(folder: Path, remote: str) -> None:
     for name in ("models", "audits"):
         (folder / name).mkdir(parents=True)
     (folder / "lamina.yaml").write_text(f"name: audited\nspark: {{remote: '{remote}'}}\nconcurrency: 2\n")
@@ -38,14 +50,25 @@ def main(place: str, remote: str) -> None:
             time = "start" if kind == "daily" else "execution"
             model = MODEL.format(kind=kind, table_format=table_format, text=text, time=time)
             (folder / "models" / f"{kind}_{table_format}.sql").write_text(model)
+
+
+def main(place: str, remote: str) -> None:
+    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    write_files(folder, remote)
+    spark.sql("CREATE SCHEMA IF NOT EXISTS spoils")
     seen: dict[str, Any] = {}
-    for command, at in (("build", "2024-01-02"), ("run", "2024-01-03")):
+    for step, command, at, spoiled in STEPS:
+        spark.sql(f"CREATE OR REPLACE VIEW spoils.switch AS SELECT '{spoiled}' AS spoiled")
         with Project.open(folder) as project:
             report = getattr(project, command)(execution_time=at).to_dict()
-        assert report["status"] == "succeeded", [node["error"] for node in report["nodes"] if node["error"]]
-        seen[command] = {
-            node["name"].removeprefix("audited."): [(audit["name"], audit["status"]) for audit in node["audits"]]
-            for node in report["nodes"]
+        nodes = {node["name"].removeprefix("audited."): node for node in report["nodes"]}
+        seen[step] = {
+            "status": report["status"],
+            "audits": {
+                name: [(audit["name"], audit["status"]) for audit in node["audits"]] for name, node in nodes.items()
+            },
+            "errors": {name: node["error"]["message"] for name, node in nodes.items() if node["error"]},
+            "rows": rows_shown(spark, "audited", TABLES),
         }
     spark.sql("CREATE OR REPLACE VIEW audited.computed_anew AS SELECT id, uuid() AS token FROM range(0, 20)")
     both = "SELECT * FROM audited.computed_anew EXCEPT SELECT * FROM audited.computed_anew"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from lamina.spark.format_settings import format_settings
 from lamina.spark.session import SparkSettings
 from tests.kit.connect import start_server
+from tests.kit.told import told
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +26,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
         has_own_catalog=True,
     )
     return start_server(folder, settings | _further_catalogs(folder))
+
+
+@pytest.fixture(scope="module")
+def seen(request: pytest.FixtureRequest, server: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the program of a test module tells: `test_audited.py` asks about `audited.py`."""
+    name = request.path.stem.removeprefix("test_")
+    return told("-m", f"tests.conformance.{name}", str(tmp_path_factory.mktemp(name) / "project"), server)
 
 
 def _further_catalogs(folder: Path) -> dict[str, str]:

@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.told import told
-
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def seen(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    found: dict[str, Any] = told(
-        "-m", "tests.conformance.catalogs", str(tmp_path_factory.mktemp("catalogs") / "shop"), server
-    )
-    return found
 
 
 @pytest.mark.parametrize(

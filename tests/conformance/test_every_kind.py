@@ -8,17 +8,9 @@ from typing import Any
 import pytest
 
 from tests.conformance.project import FORMATS
-from tests.kit.told import told
 
 pytestmark = pytest.mark.timeout(1500)
 EPOCH = "1970-01-01T00:00:00.000Z"
-
-
-@pytest.fixture(scope="module")
-def story(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("story") / "shop"
-    document: dict[str, Any] = told("-m", "tests.conformance.story", str(folder), server)
-    return document
 
 
 def order(number: int, customer: str, day: str, amount: int) -> dict[str, Any]:
@@ -127,13 +119,13 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", EXPECTED["first load"])
 @pytest.mark.parametrize("step", ["first load", "rerun", "next interval", "restate", "failing", "two writers"])
 def test_the_rows_are_those_that_the_kind_promises(
-    story: dict[str, Any], step: str, kind: str, table_format: str
+    seen: dict[str, Any], step: str, kind: str, table_format: str
 ) -> None:
-    assert story["steps"][step]["rows"][f"{kind}_{table_format}"] == in_order(EXPECTED[step][kind])
+    assert seen["steps"][step]["rows"][f"{kind}_{table_format}"] == in_order(EXPECTED[step][kind])
 
 
-def test_each_step_answers_as_it_should(story: dict[str, Any]) -> None:
-    answers = {name: step["statuses"] for name, step in story["steps"].items()}
+def test_each_step_answers_as_it_should(seen: dict[str, Any]) -> None:
+    answers = {name: step["statuses"] for name, step in seen["steps"].items()}
     two = answers.pop("two writers")
     assert answers == {
         "first load": ["succeeded"],
@@ -141,18 +133,18 @@ def test_each_step_answers_as_it_should(story: dict[str, Any]) -> None:
         "next interval": ["succeeded"],
         "restate": ["succeeded"],
         "failing": ["failed"],
-    }, {name: step["failed"] for name, step in story["steps"].items()}
+    }, {name: step["failed"] for name, step in seen["steps"].items()}
     # One finds nothing left to do, or each of them does a part.
     assert two in (["nothing_to_do", "succeeded"], ["succeeded", "succeeded"])
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_failing_query_and_a_failing_audit_say_so(story: dict[str, Any], table_format: str) -> None:
-    failed = story["steps"]["failing"]["failed"]
+def test_a_failing_query_and_a_failing_audit_say_so(seen: dict[str, Any], table_format: str) -> None:
+    failed = seen["steps"]["failing"]["failed"]
     assert "`not_null(columns := (amount))` found 1 row" in failed[f"daily_{table_format}"]
     assert "boom" in failed[f"plain_{table_format}"]
 
 
-def test_readers_never_see_an_error_an_empty_table_or_a_row_twice(story: dict[str, Any]) -> None:
-    assert story["wrong"] == []
-    assert story["reads"] > 50
+def test_readers_never_see_an_error_an_empty_table_or_a_row_twice(seen: dict[str, Any]) -> None:
+    assert seen["wrong"] == []
+    assert seen["reads"] > 50

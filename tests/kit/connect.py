@@ -13,7 +13,7 @@ import pyspark
 
 # A server lives for minutes, and its statements are many, small and seldom alike: thorough compilation by the JVM pays,
 # writing and compiling a program for each statement does not.
-_JVM = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+_FOR_SECONDS = "-XX:TieredStopAtLevel=1"
 _SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
@@ -50,7 +50,7 @@ def start_server(folder: Path, config: dict[str, str]) -> str:
             stdout=log,
             stderr=log,
             cwd=folder,
-            env={**os.environ, "SPARK_SUBMIT_OPTS": _JVM},
+            env={**os.environ, "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "").replace(_FOR_SECONDS, "")},
         )
     # Registered before any client: PySpark's clients call their server once more at exit and would wait for it long.
     atexit.register(_end, server)

@@ -14,12 +14,12 @@ from lamina.app.gather import environment_name, gather, load_recorded, physical_
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, next_revision
 from lamina.app.promote import check_tables, decide_promotion
+from lamina.app.publisher import PAUSE_GROWTH
 from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
 from lamina.app.recover import formats_left_behind
 from lamina.app.rendering import Relations
 from lamina.app.report import Report, planned, with_statements
 from lamina.app.source_columns import source_columns
-from lamina.app.write_version import PAUSE_GROWTH
 from lamina.environments.pointers import Revision
 from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError, raise_all
 from lamina.graph.catalogs import catalogs_used

@@ -14,6 +14,7 @@ from lamina.app.executor import Executor, ask_ports
 from lamina.app.fork_versions import fork_versions
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
+from lamina.app.publisher import WritePorts
 from lamina.app.records import (
     CoverageRemoved,
     DefinitionRecorded,
@@ -26,7 +27,6 @@ from lamina.app.records import (
 from lamina.app.recover import recover_everything
 from lamina.app.report import NodeResult, Report, unanswered, with_statements
 from lamina.app.virtual_update import Followed
-from lamina.app.write_version import WritePorts
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Graph, Notice

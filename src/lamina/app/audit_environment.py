@@ -14,10 +14,10 @@ from lamina.app.audit_batch import is_refused, merged, skipped_result
 from lamina.app.audit_queries import call_of
 from lamina.app.audit_shown import Asked, ask
 from lamina.app.gather import environment_name, load_recorded
+from lamina.app.publisher import PAUSE_GROWTH, TRIES
 from lamina.app.records import AuditResult
 from lamina.app.report import SCHEMA_VERSION
 from lamina.app.shelter import sheltered
-from lamina.app.write_version import PAUSE_GROWTH, TRIES
 from lamina.errors import Cancelled, LaminaError, PlanOutdated, StateError
 from lamina.graph.kinds import has_intervals
 from lamina.planning.audit_work import questions, standalone_of

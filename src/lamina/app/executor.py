@@ -12,9 +12,10 @@ from lamina.app.audit_batch import merged
 from lamina.app.audit_shown import Asked, AskPorts, ask_all
 from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
 from lamina.app.follow_rewrites import reached_now
+from lamina.app.publisher import PAUSE_GROWTH, TRIES
 from lamina.app.report import NodeResult
 from lamina.app.shelter import sheltered
-from lamina.app.write_version import PAUSE_GROWTH, TRIES, VersionWriter
+from lamina.app.write_version import VersionWriter
 from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError
 from lamina.graph.kinds import View, has_intervals
 from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
     from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
+    from lamina.app.publisher import WritePorts
     from lamina.app.records import AuditResult
-    from lamina.app.write_version import BatchOutcome, WritePorts
+    from lamina.app.write_version import BatchOutcome
     from lamina.graph.names import NodeName
     from lamina.planning.steps import Plan, Question, Step
 

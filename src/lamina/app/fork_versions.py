@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from lamina.app.batch_request import WriteTarget
     from lamina.app.ports import Emit
+    from lamina.app.publisher import WritePorts
     from lamina.app.records import Fact
-    from lamina.app.write_version import WritePorts
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Plan, Step

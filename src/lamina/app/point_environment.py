@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from lamina.app.ports import Clock, Emit
+    from lamina.app.publisher import WritePorts
     from lamina.app.records import Fact, Lease, LeaseGrant, Requirement
-    from lamina.app.write_version import WritePorts
     from lamina.environments.pointers import Pointer
     from lamina.errors import LaminaError
     from lamina.graph.model import Model

@@ -6,94 +6,50 @@ The steps and their order are those of `docs/concepts/write-protocol.md`, sectio
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.app.attempt_log import AttemptLog
-from lamina.app.audit_batch import audit_rows, audit_view, models_read_by_audits
-from lamina.app.batch_request import comments_of, with_comments, with_declared, write_request
+from lamina.app.audit_batch import audit_rows, models_read_by_audits
+from lamina.app.batch_request import write_request
 from lamina.app.decisions import Circumstances, Decision, decide, decide_through, is_unchanged, landed_head
-from lamina.app.ports import (
-    AnalysisRequest,
-    Base,
-    GenerationRequest,
-    NewTable,
-    OnBranch,
-    Shown,
-    SqlQuery,
-    TableOptions,
-    Written,
-)
+from lamina.app.ports import Base, NewTable, OnBranch, Shown, Written
+from lamina.app.publish_view import STATEMENTS, publish_view
+from lamina.app.publisher import Publisher
 from lamina.app.records import (
     Attempt,
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
     CoverageRemoved,
-    Head,
     LoadRequest,
     MarkIs,
     NothingPending,
-    OutcomesTaken,
-    SetView,
-    SwitchGeneration,
     TableShape,
     WriteThrough,
     version_resource,
 )
-from lamina.app.recover import (
-    RecoveryPorts,
-    done_by,
-    lose_version,
-    publish_under,
-    recover_version,
-    require_live,
-    show_columns,
-)
+from lamina.app.recover import lose_version, recover_version, require_live, show_columns
 from lamina.app.rendering import Relations
-from lamina.errors import (
-    AuditFailed,
-    BatchFailed,
-    LaminaError,
-    LeaseLost,
-    PlanOutdated,
-)
-from lamina.graph.formats import PARQUET, find_format
-from lamina.graph.kinds import View, is_keyed
+from lamina.app.seed_version import seed_version
+from lamina.errors import AuditFailed, LaminaError, LeaseLost, PlanOutdated
+from lamina.graph.kinds import View
 from lamina.graph.validity import shown_columns
-from lamina.identity.naming import batch_folder, generation_name
+from lamina.identity.naming import batch_folder
 from lamina.planning.inputs import Read
 from lamina.planning.readiness import stored_parents
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lamina.app.batch_request import WriteTarget
-    from lamina.app.records import AuditResult, Fact, LeaseGrant, PartitionKey, Publish, Requirement
-    from lamina.app.rendering import MacroLoader
+    from lamina.app.publisher import WritePorts
+    from lamina.app.records import AuditResult, Fact, LeaseGrant, Requirement
     from lamina.graph.names import NodeName
-    from lamina.graph.resolve import Naming
     from lamina.identity.naming import PhysicalName
     from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Batch, Seeding
-
-TRIES = 3
-"""How often something that fails in a way that may pass is tried."""
-PAUSE_GROWTH = 3
-"""By how much each pause between tries is longer than the one before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritePorts(RecoveryPorts):
-    """What writing needs from the world; `retry_pause` is the first pause between tries, in seconds."""
-
-    load_macros: MacroLoader
-    naming: Naming
-    retry_pause: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +72,11 @@ class VersionWriter:
         self._mark = target.mark
         self._is_asked = target.is_asked
         self._intent_lock = threading.Lock()
-        self._publish_lock = threading.Lock()
         self._turn_lock = threading.Lock()
-        self._format = find_format(target.model.table_format) or PARQUET
         self._grant: LeaseGrant = ports.keeper.take(version_resource(target.physical))
         self._log = AttemptLog(ports, target, self._grant)
+        self._publisher = Publisher(ports=ports, target=target, lease=self._grant.lease, log=self._log)
+        self._format = self._publisher.table_format
         ports.reach("write.taken")
         if self._grant.unfinished or self._grant.lost:
             try:
@@ -188,10 +144,13 @@ class VersionWriter:
             turn.close()
         try:
             if isinstance(target.model.kind, View):
-                outcome = self._publish_view(attempt, relations, begun)
+                publish_view(self._publisher, attempt, relations, begun)
+                outcome = BatchOutcome(rows=None, statements=STATEMENTS)
             else:
                 through = partial(self._decide_through, attempt, base, locks) if base is not None else None
-                request = write_request(target, attempt, batch, base, relations, self._table_options(attempt), through)
+                request = write_request(
+                    target, attempt, batch, base, relations, self._publisher.table_options(attempt), through
+                )
                 written = ports.engine.write(request)
                 ports.reach("write.written")
                 if not batch.is_empty:
@@ -216,105 +175,9 @@ class VersionWriter:
             turn.enter_context(self._turn_lock)
         return turn
 
-    def _table_options(self, attempt: Attempt) -> TableOptions:
-        model = self._target.model
-        return TableOptions(
-            generation=attempt.generation,
-            table_format=self._format,
-            description=model.description,
-            clustered_by=model.clustered_by,
-            properties=model.physical_properties,
-            storage_format=model.storage_format,
-            changes_by_key=is_keyed(model.kind),
-        )
-
-    def _generation(self, number: int) -> str:
-        return self._ports.engine.placed(generation_name(self._target.physical, number), self._format)
-
     def seed(self, seeding: Seeding) -> None:
-        """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
-
-        What was known of them is known here then, and as one step: before it the version does not exist.
-        """
-        ports, target, source = self._ports, self._target, seeding.source
-        begun, number = ports.clock.elapsed(), ports.store.allocate(1)
-        loaded = ports.store.load(LoadRequest(heads=(source,), manifests=(source,), facts_of_pointers=False))
-        base, manifest = loaded.heads[source], loaded.manifests.get(source, {})
-        attempt = Attempt(
-            number=number,
-            physical=target.physical,
-            token=self._grant.lease.token,
-            status="open",
-            interval=None,
-            folder=batch_folder(target.physical, number, ports.store.store_id),
-            generation=self._generation(number),
-            base_sequence=0,
-            reads=seeding.facts.reads,
-            seeded=seeding.facts.covered,
-            execution_time=seeding.facts.built_at,
-        )
-        try:
-            self._log.commit_as_planned(
-                [*target.recorded, AttemptOpened(attempt=attempt, run_id=target.run_id)],
-                [
-                    self._log.token,
-                    NothingPending(physical=source),
-                    MarkIs(physical=source, mark=seeding.source_mark),
-                    MarkIs(physical=target.physical, mark=0),
-                ],
-            )
-        except LaminaError as error:
-            self._log.note(error)
-            raise
-        ports.reach("seed.intent")
-        try:
-            snapshot = self._create_generation(attempt, base.shape, manifest, source=base)
-            decided = AttemptDecided(
-                number=number,
-                physical=target.physical,
-                publish=SwitchGeneration(
-                    physical=target.physical,
-                    generation=attempt.generation,
-                    shape=base.shape,
-                    description=target.model.description,
-                ),
-                head=replace(
-                    base,
-                    physical=target.physical,
-                    sequence=1,
-                    generation=attempt.generation,
-                    attempt=number,
-                    snapshot=snapshot,
-                ),
-                folders_set=manifest,
-            )
-            ports.reach("seed.decided")
-            taken = OutcomesTaken(physical=target.physical, outcomes=seeding.facts.outcomes)
-            self._decide_and_carry_out(attempt, decided, 0, 3, begun, also=(taken,))
-        except LaminaError as error:
-            self._log.note(error)
-            if not self._log.is_lost:
-                self._log.abort(attempt, error, begun)
-            raise
-
-    def _create_generation(
-        self,
-        attempt: Attempt,
-        shape: TableShape,
-        manifest: Mapping[PartitionKey, str],
-        source: Head | None = None,
-    ) -> int | None:
-        return self._ports.engine.create_generation(
-            GenerationRequest(
-                physical=attempt.physical,
-                shape=shape,
-                manifest=manifest,
-                folder=attempt.folder,
-                table=self._table_options(attempt),
-                partitioned_by=self._target.model.partitioned_by,
-                source=source,
-            )
-        )
+        """Begin with the rows of another version."""
+        seed_version(self._publisher, seeding)
 
     # --- intent ---
     def _parents(self) -> dict[NodeName, PhysicalName]:
@@ -356,7 +219,7 @@ class VersionWriter:
                 status="open",
                 interval=batch.interval,
                 folder=batch_folder(target.physical, number, ports.store.store_id),
-                generation=self._generation(number),
+                generation=self._publisher.generation(number),
                 base_sequence=own.sequence if own else 0,
                 reads=tuple(Read(physical=head.physical, sequence=head.sequence) for head in heads.values()),
                 seeded=Intervals.of([batch.span]) if batch.span else EMPTY,
@@ -416,7 +279,7 @@ class VersionWriter:
             self._log.end_unchanged(attempt, written, begun)
             return BatchOutcome(rows=written.rows, statements=written.statements, null_times=written.null_times)
         if not isinstance(written.place, Shown):
-            locks.enter_context(self._publish_lock)
+            locks.enter_context(self._publisher.lock)
             now = self._circumstances(attempt, self._current_base(attempt, base, written))
         decision = decide(now, written)
         statements = written.statements + decision.statements
@@ -426,7 +289,7 @@ class VersionWriter:
             self._record_shown(now, written, decision, statements, begun, has_new_columns=has_new_columns)
         else:
             if decision.folders is not None:
-                self._create_generation(attempt, written.shape, decision.folders)
+                self._publisher.create_generation(attempt, written.shape, decision.folders)
                 self._ports.reach("write.generation")
             decided = AttemptDecided(
                 number=attempt.number,
@@ -440,7 +303,9 @@ class VersionWriter:
                 rows=written.rows,
             )
             sequence = base.head.sequence if base else 0
-            self._decide_and_carry_out(attempt, decided, sequence, statements, begun, has_new_columns=has_new_columns)
+            self._publisher.decide_and_carry_out(
+                attempt, decided, sequence, statements, begun, has_new_columns=has_new_columns
+            )
         return BatchOutcome(
             rows=written.rows, statements=statements, null_times=written.null_times, changed=decision.rewritten
         )
@@ -474,7 +339,7 @@ class VersionWriter:
     def _decide_through(self, attempt: Attempt, base: Base, locks: ExitStack, shape: TableShape) -> WriteThrough:
         """Decide that what the engine is about to do is the publish; sisters wait until it is done."""
         ports, target = self._ports, self._target
-        locks.enter_context(self._publish_lock)
+        locks.enter_context(self._publisher.lock)
         now = self._circumstances(attempt, self._newest_base() or base)
         publish = decide_through(now, shape)
         if publish.generation != base.head.generation:
@@ -521,86 +386,3 @@ class VersionWriter:
             node=self._target.model.name,
             interval=attempt.interval.to_pair() if attempt.interval else None,
         )
-
-    def _publish_view(self, attempt: Attempt, relations: Relations, begun: float) -> BatchOutcome:
-        ports, target = self._ports, self._target
-        model = target.model
-        sql = relations.reader_query(model, target.physical_of, target.execution)
-        (outcome,) = ports.engine.analyse(
-            [
-                AnalysisRequest(
-                    node=model.name,
-                    location=model.location,
-                    rows=SqlQuery(sql=with_declared(model, sql)),
-                    settings=model.session_properties,
-                )
-            ]
-        )
-        if outcome.error is not None:
-            raise outcome.error
-        shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
-        self._log.note_audits(attempt, audit_view(ports.engine, target, attempt, relations, self._readable(relations)))
-        with self._publish_lock:
-            publish = SetView(
-                physical=target.physical,
-                generation=attempt.generation,
-                sql=with_declared(model, sql),
-                shape=shape,
-                description=model.description,
-            )
-            head = Head(
-                physical=target.physical,
-                sequence=attempt.base_sequence + 1,
-                generation=attempt.generation,
-                attempt=attempt.number,
-                shape=shape,
-                view_sql=publish.sql,
-            )
-            decided = AttemptDecided(number=attempt.number, physical=target.physical, publish=publish, head=head)
-            self._decide_and_carry_out(attempt, decided, attempt.base_sequence, 2, begun)
-        return BatchOutcome(rows=None, statements=2)
-
-    def _readable(self, relations: Relations) -> str:
-        """The rows of a view as Lamina itself reads them: from what state names, never through other views."""
-        model = self._target.model
-        return with_declared(model, relations.query(model, None, self._target.execution))
-
-    def _decide_and_carry_out(
-        self,
-        attempt: Attempt,
-        decided: AttemptDecided,
-        base_sequence: int,
-        statements: int,
-        begun: float,
-        *,
-        has_new_columns: bool = False,
-        also: tuple[Fact, ...] = (),
-    ) -> None:
-        ports = self._ports
-        ports.reach("write.decide")
-        self._log.decide(attempt, decided, base_sequence, (*self._log.audits_recorded(attempt), *also))
-        ports.reach("write.decided")
-        snapshot = self._carry_out(decided.publish, has_new_columns=has_new_columns)
-        ports.reach("write.published")
-        self._log.end(attempt, done_by(attempt.number, decided.publish, snapshot), decided.rows, statements, begun)
-
-    def _carry_out(self, publish: Publish, *, has_new_columns: bool) -> int | None:
-        """Publish what was decided; what fails in a way that may pass is tried again, because sisters wait for it."""
-        ports, pause = self._ports, self._ports.retry_pause
-        for tries_left in reversed(range(TRIES)):
-            try:
-                return publish_under(ports, self._grant.lease, publish, has_new_columns=has_new_columns)
-            except LaminaError as error:
-                if not error.is_retryable:
-                    raise
-                if not tries_left:
-                    raise BatchFailed(
-                        f"new rows of `{self._target.model.name}` are written but could not be shown: {error.message}",
-                        hint="run the command again; it carries out what was decided",
-                        node=self._target.model.name,
-                    ) from error
-            time.sleep(pause)
-            pause *= PAUSE_GROWTH
-        raise AssertionError("the last try returns or raises")
-
-    # --- failures ---

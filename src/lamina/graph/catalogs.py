@@ -53,14 +53,21 @@ def catalogs_used(models: Iterable[Model]) -> dict[str, frozenset[str]]:
     return {catalog: frozenset(formats) for catalog, formats in found.items()}
 
 
+def catalog_classes(settings: Mapping[str, str]) -> dict[str, str]:
+    """The class of every catalog that Spark's settings name."""
+    return {
+        name: value
+        for key, value in settings.items()
+        if key.startswith(_SETTINGS) and "." not in (name := key.removeprefix(_SETTINGS))
+    }
+
+
 def read_catalogs(settings: Mapping[str, str]) -> dict[str, CatalogAbilities]:
     """The catalogs that Spark's settings name, beside its own."""
     return {
-        catalog: _abilities(text, {key: value for key, value in settings.items() if key.startswith(f"{name}.")}, name)
-        for name, text in settings.items()
-        if name.startswith(_SETTINGS)
-        and "." not in (catalog := name.removeprefix(_SETTINGS))
-        and catalog != _SPARKS_OWN
+        catalog: _abilities(class_name, settings, f"{_SETTINGS}{catalog}")
+        for catalog, class_name in catalog_classes(settings).items()
+        if catalog != _SPARKS_OWN
     }
 
 

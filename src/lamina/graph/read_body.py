@@ -94,7 +94,8 @@ def read_sql_body(
     expansion = _expand(query, scope, uses, found)
     pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found)
     post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found)
-    virtual = _virtual((*extra.get("on_virtual_update", ()), *document.on_virtual_update), scope, uses, found)
+    behind_view = (*extra.get("on_virtual_update", ()), *document.on_virtual_update)
+    virtual = _statements(behind_view, scope, uses, found, follow_view=True)
     shape = analyse_expansion(query, expansion, found) if expansion is not None else None
     problems.extend(found)
     if found or expansion is None or shape is None:
@@ -115,37 +116,54 @@ def read_sql_body(
     return ReadBody(body=body, shape=shape, references=_references(shape, query, expansion), needs_columns=missing)
 
 
-def _expand(fragment: Fragment, scope: MacroScope, uses: Uses, problems: list[LaminaError]) -> Expansion | None:
+def _expand(
+    fragment: Fragment, scope: MacroScope, uses: Uses, problems: list[LaminaError], *, follows_view: bool = False
+) -> Expansion | None:
     try:
         expansion = expand(fragment, scope)
     except LaminaError as error:
         problems.extend(error.problems)
         return None
     uses.add(expansion)
-    if scope.model_kind in _COMPUTED_WHOLE:
-        problems.extend(
-            DefinitionError(
-                f"`@{name}` has no value in a model of kind `{scope.model_kind}`, which is computed whole",
-                hint="use `@execution_ds` and its like, or a kind that is computed by intervals",
-                location=fragment.location,
-            )
-            for name in _of_intervals(expansion)
-        )
+    problems.extend(_times_without_value(fragment, expansion, scope.model_kind, follows_view=follows_view))
     return expansion
 
 
-def _of_intervals(expansion: Expansion) -> list[str]:
-    """The time variables that only an interval gives a value."""
-    return sorted(name for name in expansion.times_used if name.startswith(("start_", "end_")))
+def _times_without_value(
+    fragment: Fragment, expansion: Expansion, kind: str | None, *, follows_view: bool
+) -> list[LaminaError]:
+    """The times of an interval, where there is none."""
+    if kind in _COMPUTED_WHOLE:
+        place = f"a model of kind `{kind}`, which is computed whole"
+        instead = "a kind that is computed by intervals"
+    elif follows_view:
+        place = "a statement that follows the view, because no interval goes with it"
+        instead = "move the statement behind the query"
+    else:
+        return []
+    return [
+        DefinitionError(
+            f"`@{name}` has no value in {place}",
+            hint=f"use `@execution_ds` and its like, or {instead}",
+            location=fragment.location,
+        )
+        for name in sorted(expansion.times_used)
+        if name.startswith(("start_", "end_"))
+    ]
 
 
 def _statements(
-    fragments: Iterable[Fragment], scope: MacroScope, uses: Uses, problems: list[LaminaError]
+    fragments: Iterable[Fragment],
+    scope: MacroScope,
+    uses: Uses,
+    problems: list[LaminaError],
+    *,
+    follow_view: bool = False,
 ) -> tuple[SqlText, ...]:
     """The statements with their macros expanded; one that a macro leaves empty is none."""
     found: list[SqlText] = []
     for fragment in fragments:
-        expansion = _expand(fragment, scope, uses, problems)
+        expansion = _expand(fragment, scope, uses, problems, follows_view=follow_view)
         if expansion is None or not _is_readable(fragment, expansion, problems):
             continue
         if expansion.text.strip() or expansion.is_time_dependent:
@@ -170,24 +188,6 @@ def _is_readable(fragment: Fragment, expansion: Expansion, problems: list[Lamina
     return True
 
 
-def _virtual(
-    fragments: Iterable[Fragment], scope: MacroScope, uses: Uses, problems: list[LaminaError]
-) -> tuple[SqlText, ...]:
-    """Statements that follow an environment's view: no interval goes with them."""
-    found = _statements(fragments, scope, uses, problems)
-    for text in found if scope.model_kind not in _COMPUTED_WHOLE else ():
-        expansion = expand(text.source, scope)
-        problems.extend(
-            DefinitionError(
-                f"`@{name}` has no value in a statement that follows the view, because no interval goes with it",
-                hint="use `@execution_ds` and its like, or move the statement behind the query",
-                location=text.source.location,
-            )
-            for name in _of_intervals(expansion)
-        )
-    return found
-
-
 def read_virtual_update(
     fragments: tuple[Fragment, ...],
     definitions: tuple[Fragment, ...],
@@ -199,7 +199,7 @@ def read_virtual_update(
     """The statements that follow the view of a model without a query, and what their macros need later."""
     scope = macro_scope(surroundings, blueprint, kind=kind, definitions=definitions)
     uses = Uses()
-    statements = _virtual(fragments, scope, uses, problems)
+    statements = _statements(fragments, scope, uses, problems, follow_view=True)
     texts = [fragment.text for fragment in (*fragments, *definitions)]
     if not statements:
         return (), MacroEnvironment()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import FormatMissing
+from lamina.graph.catalogs import catalog_classes
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.format_versions import FORMAT_PACKAGES, packages_for
 
@@ -16,8 +17,7 @@ ICEBERG_CATALOG = "lamina_iceberg"
 """The catalog of its own that Iceberg tables have in the embedded Spark."""
 
 _SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
-_CATALOGS = "spark.sql.catalog."
-_SESSION_CATALOG = f"{_CATALOGS}spark_catalog"
+_SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
 _EXTENSIONS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -123,15 +123,10 @@ def find_iceberg_catalog(settings: Mapping[str, str]) -> str | None:
 
     Among several that are Iceberg's it is the one in which Spark looks for names without a catalog, or Lamina's.
     """
-    found = {
-        name: value
-        for key, value in settings.items()
-        if key.startswith(_CATALOGS) and "." not in (name := key.removeprefix(_CATALOGS))
-        if value.startswith(_ICEBERG_CLASSES)
-    }
+    found = [name for name, text in catalog_classes(settings).items() if text.startswith(_ICEBERG_CLASSES)]
     first_choice = (settings.get("spark.sql.defaultCatalog"), "spark_catalog", ICEBERG_CATALOG)
     chosen = next((name for name in first_choice if name in found), None)
-    return chosen or (next(iter(found)) if len(found) == 1 else None)
+    return chosen or (found[0] if len(found) == 1 else None)
 
 
 def check_session(

@@ -1,0 +1,59 @@
+"""Publishing a model that is a view: what is shown is a query, no rows are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.app.audit_batch import audit_view
+from lamina.app.batch_request import comments_of, with_comments, with_declared
+from lamina.app.ports import AnalysisRequest, SqlQuery
+from lamina.app.records import AttemptDecided, Head, SetView, TableShape
+
+if TYPE_CHECKING:
+    from lamina.app.publisher import Publisher
+    from lamina.app.records import Attempt
+    from lamina.app.rendering import Relations
+
+STATEMENTS = 2
+"""How many statements publishing a view costs: reading its columns and setting it."""
+
+
+def publish_view(publisher: Publisher, attempt: Attempt, relations: Relations, begun: float) -> None:
+    """Show the model's query under its version's name."""
+    ports, target = publisher.ports, publisher.target
+    model = target.model
+    sql = relations.reader_query(model, target.physical_of, target.execution)
+    (outcome,) = ports.engine.analyse(
+        [
+            AnalysisRequest(
+                node=model.name,
+                location=model.location,
+                rows=SqlQuery(sql=with_declared(model, sql)),
+                settings=model.session_properties,
+            )
+        ]
+    )
+    if outcome.error is not None:
+        raise outcome.error
+    shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
+    # As Lamina itself reads them: from what state names, never through other views.
+    rows = with_declared(model, relations.query(model, None, target.execution))
+    publisher.log.note_audits(attempt, audit_view(ports.engine, target, attempt, relations, rows))
+    with publisher.lock:
+        publish = SetView(
+            physical=target.physical,
+            generation=attempt.generation,
+            sql=with_declared(model, sql),
+            shape=shape,
+            description=model.description,
+        )
+        head = Head(
+            physical=target.physical,
+            sequence=attempt.base_sequence + 1,
+            generation=attempt.generation,
+            attempt=attempt.number,
+            shape=shape,
+            view_sql=publish.sql,
+        )
+        decided = AttemptDecided(number=attempt.number, physical=target.physical, publish=publish, head=head)
+        publisher.decide_and_carry_out(attempt, decided, attempt.base_sequence, STATEMENTS, begun)
