@@ -10,6 +10,7 @@ from lamina.sql.time_filters import names_clock, names_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from types import UnionType
 
     from lamina.graph.model import Model, SqlText
     from lamina.graph.names import NodeName
@@ -22,18 +23,27 @@ def uses_span(models: Mapping[NodeName, Model], model: Model) -> bool:
     """
     if isinstance(model.body, PythonBody) or any(names_interval(text, "spark") for text in _merge_texts(model)):
         return True
-    if any(_names_interval(model, text) for text in _texts(model)):
-        return True
-    parents = (models[read] for read in model.reads if read in models and read != model.name)
-    return any(isinstance(parent.kind, Embedded) and uses_span(models, parent) for parent in parents)
+    parts = _computed_together(models, model, Embedded)
+    return any(_names_interval(part, text) for part in parts for text in _texts(part))
 
 
 def asks_the_clock(models: Mapping[NodeName, Model], model: Model) -> bool:
     """Whether what the model gives depends on the moment it is computed at, embedded models and views included."""
-    if any(text.is_time_dependent or names_clock(text.expanded, model.dialect) for text in _texts(model)):
-        return True
-    parents = (models[read] for read in model.reads if read in models and read != model.name)
-    return any(isinstance(parent.kind, Embedded | View) and asks_the_clock(models, parent) for parent in parents)
+    parts = _computed_together(models, model, Embedded | View)
+    return any(
+        text.is_time_dependent or names_clock(text.expanded, part.dialect) for part in parts for text in _texts(part)
+    )
+
+
+def _computed_together(models: Mapping[NodeName, Model], model: Model, kinds: type | UnionType) -> Iterator[Model]:
+    """The model and, each once, those of some kinds that are computed whenever it is."""
+    found, waiting = {model.name}, [model]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        parents = [models[read] for read in part.reads if read in models and read not in found]
+        waiting += [parent for parent in parents if isinstance(parent.kind, kinds)]
+        found.update(parent.name for parent in parents)
 
 
 def _texts(model: Model) -> Iterator[SqlText]:
