@@ -267,6 +267,12 @@ class BadSignal(DefinitionError):
     code = "LAM-DEF-006"
 
 
+class BadHook(DefinitionError):
+    """A hook that does not exist, is called wrongly, or cannot be called at all."""
+
+    code = "LAM-DEF-008"
+
+
 class BadAudit(DefinitionError):
     """An audit that does not exist, is called wrongly, or reads what is not there when it runs."""
 
@@ -507,6 +513,12 @@ class NameTaken(EngineError):
     """Something that Lamina did not make stands where one of its tables or views belongs."""
 
     code = "LAM-SPARK-012"
+
+
+class HookFailed(EngineError):
+    """A hook of a model raised an exception; nothing of the batch is shown."""
+
+    code = "LAM-SPARK-016"
 
 
 class StatementsFailed(EngineError):

@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.graph.model import PythonModule, SignalCall, SignalCode
+from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
 from lamina.timeline.interval import Intervals
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ def recorded(
     helpers: dict[str, str] | None = None,
     variables: dict[str, object] | None = None,
     **values: object,
-) -> SignalCall:
+) -> FunctionCall:
     """A signal as a definition in state holds it; its function starts on the fifth line of its file."""
     head = f"from datetime import datetime, timedelta, timezone\nfrom lamina import signal\n\n@signal()\ndef {name}"
     source = f"{head}({parameters}):\n{indent(dedent(body), '    ')}\n"
     modules = [PythonModule(name="signals.checks", path=FILE, source=source)]
     modules += [PythonModule(name=key, path=f"{key}.py", source=text) for key, text in (helpers or {}).items()]
-    code = SignalCode(
+    code = FunctionCode(
         module="signals.checks", function=name, modules=tuple(modules), variables=MappingProxyType(variables or {})
     )
-    return SignalCall(name=name, values=MappingProxyType(values), code=code)
+    return FunctionCall(name=name, values=MappingProxyType(values), code=code)
 
 
-def named(name: str) -> SignalCall:
+def named(name: str) -> FunctionCall:
     """A signal whose answers come from `Answers`."""
-    return SignalCall(name=name)
+    return FunctionCall(name=name)
 
 
 class Answers:

@@ -51,13 +51,13 @@ from lamina.graph.model import (
     AuditCall,
     AuditCode,
     Column,
+    FunctionCall,
+    FunctionCode,
     MacroEnvironment,
     Model,
     PythonBody,
     PythonModule,
     SeedBody,
-    SignalCall,
-    SignalCode,
     SqlBody,
     SqlText,
 )
@@ -437,6 +437,15 @@ audit_calls = st.builds(
         is_skipped=st.booleans(),
     ),
 )
+functions = st.builds(FunctionCode, module=texts, function=texts, modules=_many(modules), variables=_mapping(scalars))
+function_calls = st.builds(
+    FunctionCall,
+    name=texts,
+    arguments=_mapping(texts),
+    values=_mapping(scalars),
+    location=st.none() | locations,
+    code=st.none() | functions,
+)
 models = st.builds(
     Model,
     name=names,
@@ -461,17 +470,9 @@ models = st.builds(
     audits=_many(audit_calls),
     standalone_audits=_many(audit_calls),
     source_audits=_mapping(_many(audit_calls)),
-    signals=_many(
-        st.builds(
-            SignalCall,
-            name=texts,
-            arguments=_mapping(texts),
-            values=_mapping(scalars),
-            location=st.none() | locations,
-            code=st.none()
-            | st.builds(SignalCode, module=texts, function=texts, modules=_many(modules), variables=_mapping(scalars)),
-        )
-    ),
+    signals=_many(function_calls),
+    pre_hooks=_many(function_calls),
+    post_hooks=_many(function_calls),
     grains=_many(texts),
     partitioned_by=_many(texts),
     clustered_by=_many(texts),

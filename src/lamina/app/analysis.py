@@ -13,6 +13,7 @@ from lamina.graph.kinds import Embedded, IncrementalByTimeRange, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.graph.time_columns import why_inexact
 from lamina.graph.validity import shown_columns
+from lamina.sql.session_statements import prepares_session
 from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def analyse_new_versions(
     """Every query of a version that was never built and that Spark refuses, by node.
 
     Models without rows stand in by their columns, so a whole new project is analysed without computing anything. A
-    model whose parents' columns are unknown is left for later.
+    model whose parents' columns are unknown is left for later, and so is one that something is done for beforehand.
     """
     physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
     heads = store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
@@ -101,8 +102,11 @@ def _has_unknown_parent(
 def _request(model: Model, relations: Relations, now: Instant, project: ProjectSource) -> AnalysisRequest | None:
     interval = _SOME_DAY if isinstance(model.kind, IncrementalByTimeRange) or folds(model.kind) else None
     match model.body:
-        case SqlBody():
-            rows = SqlQuery(sql=relations.query(model, interval, now))
+        case SqlBody() as body:
+            before = relations.statements(model, body.pre_statements, interval, now)
+            if model.pre_hooks or not all(prepares_session(text) for text in before):
+                return None
+            rows = SqlQuery(sql=relations.query(model, interval, now), pre_statements=before)
             return AnalysisRequest(
                 node=model.name,
                 location=model.location,

@@ -19,7 +19,7 @@ from lamina.timeline.units import Units
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lamina.graph.model import Model, SignalCall
+    from lamina.graph.model import FunctionCall, Model
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import PlanInputs
     from lamina.planning.steps import Plan
@@ -31,7 +31,7 @@ class Question:
     """One signal of a model, asked about one contiguous range of units; `session` starts Spark when it is called."""
 
     node: NodeName
-    call: SignalCall
+    call: FunctionCall
     units: Units
     now: Instant
     session: Callable[[], Any]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.contents import units_to_measure
-from lamina.app.ports import Fold, PythonQuery, SeedRows, SqlQuery, WriteRequest
+from lamina.app.ports import Fold, Hooks, PythonQuery, SeedRows, SqlQuery, WriteRequest
 from lamina.app.rendering import empty_relation, time_texts
 from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, Seed, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
@@ -14,6 +14,7 @@ from lamina.graph.validity import given_columns
 from lamina.sql.macros import substitute_times
 from lamina.sql.names import quote
 from lamina.sql.render import wrap_time_filter
+from lamina.sql.session_statements import prepares_session
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
@@ -65,13 +66,17 @@ def write_request(
     model = target.model
     kind = model.kind
     asked = () if target.skips_audits or batch.is_empty else model.audits
+    rows = _no_rows(target, relations) if batch.is_empty else _rows(target, batch, relations)
+    is_held_back = any(call.is_blocking and not call.is_skipped for call in asked)
+    # What follows the query may fail, and then nothing is shown.
+    is_held_back |= bool(model.post_hooks) or (isinstance(rows, SqlQuery) and bool(rows.post_statements))
     return WriteRequest(
         node=model.name,
         location=model.location,
         attempt=attempt.number,
         physical=attempt.physical,
         folder=attempt.folder,
-        rows=_no_rows(target, relations) if batch.is_empty else _rows(target, batch, relations),
+        rows=rows,
         columns=declared_columns(model),
         comments=comments_of(model),
         partitioned_by=model.partitioned_by,
@@ -83,9 +88,23 @@ def write_request(
         grain=model.grain,
         measured=units_to_measure(model, attempt.interval, target.recorded_time),
         settings=model.session_properties,
+        hooks=None if batch.is_empty else hooks_of(model, batch.time, target.execution),
         table=table,
         has_audits=any(not call.is_skipped for call in asked),
-        write_through=None if any(call.is_blocking and not call.is_skipped for call in asked) else write_through,
+        write_through=None if is_held_back else write_through,
+    )
+
+
+def hooks_of(model: Model, time: Interval | None, execution: Instant) -> Hooks | None:
+    """The functions around a batch, or nothing."""
+    if not model.pre_hooks and not model.post_hooks:
+        return None
+    return Hooks(
+        before=model.pre_hooks,
+        after=model.post_hooks,
+        start=time.start if time else None,
+        end=time.end if time else None,
+        execution_time=execution,
     )
 
 
@@ -93,7 +112,12 @@ def _no_rows(target: WriteTarget, relations: Relations) -> SqlQuery:
     """A query with the same columns and no rows; nothing that the model's own would do is done."""
     model = target.model
     if isinstance(model.body, SqlBody):
-        return SqlQuery(sql=wrap_time_filter(relations.query(model, _some_unit(target), target.execution), "false"))
+        unit, execution = _some_unit(target), target.execution
+        before = relations.statements(model, model.body.pre_statements, unit, execution)
+        return SqlQuery(
+            sql=wrap_time_filter(relations.query(model, unit, execution), "false"),
+            pre_statements=tuple(text for text in before if prepares_session(text)),
+        )
     return SqlQuery(sql=f"SELECT * FROM {empty_relation(given_columns(model.kind, model.columns or ()))}")
 
 

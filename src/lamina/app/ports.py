@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.formats import TableFormat
     from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
-    from lamina.graph.model import Column, PythonBody, Source, VariableValue
+    from lamina.graph.model import Column, FunctionCall, PythonBody, Source, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
     from lamina.timeline.grain import Grain
@@ -139,6 +139,20 @@ RowSource: TypeAlias = SqlQuery | PythonQuery | SeedRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Functions to call around a batch, in its own session, and what they are told.
+
+    Those before come ahead of the statements before the query, those after follow the statements after it.
+    """
+
+    before: tuple[FunctionCall, ...]
+    after: tuple[FunctionCall, ...]
+    start: Instant | None
+    end: Instant | None
+    execution_time: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
     """What is published now and will be replaced in part: the head and its manifest."""
 
@@ -188,6 +202,7 @@ class WriteRequest:
     measured: tuple[Interval, ...] = ()
     """Stretches of the interval whose contents are wanted, few and apart; a later batch is compared with them."""
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    hooks: Hooks | None = None
     table: TableOptions
     has_audits: bool = False
     """Whether audits will be asked about the new rows, so that these must be there to be read apart from others."""
@@ -346,6 +361,7 @@ class AnalysisRequest:
     columns: tuple[Column, ...] | None = None
     """Declared columns: what the rows must fit, and what the outcome shows."""
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
+    hooks: Hooks | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.app.audit_batch import audit_view
-from lamina.app.batch_request import comments_of, with_comments, with_declared
+from lamina.app.batch_request import comments_of, hooks_of, with_comments, with_declared
 from lamina.app.ports import AnalysisRequest, SqlQuery
 from lamina.app.records import AttemptDecided, Head, SetView, TableShape
+from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
     from lamina.app.publisher import Publisher
@@ -21,15 +22,21 @@ STATEMENTS = 2
 def publish_view(publisher: Publisher, attempt: Attempt, relations: Relations, begun: float) -> None:
     """Show the model's query under its version's name."""
     ports, target = publisher.ports, publisher.target
-    model = target.model
-    sql = relations.reader_query(model, target.physical_of, target.execution)
+    model, body = target.model, target.model.body
+    execution = target.execution
+    sql = with_declared(model, relations.reader_query(model, target.physical_of, execution))
+    before, after = (
+        relations.statements(model, texts, None, execution)
+        for texts in ((body.pre_statements, body.post_statements) if isinstance(body, SqlBody) else ((), ()))
+    )
     (outcome,) = ports.engine.analyse(
         [
             AnalysisRequest(
                 node=model.name,
                 location=model.location,
-                rows=SqlQuery(sql=with_declared(model, sql)),
+                rows=SqlQuery(sql=sql, pre_statements=before, post_statements=after),
                 settings=model.session_properties,
+                hooks=hooks_of(model, None, execution),
             )
         ]
     )
@@ -43,7 +50,7 @@ def publish_view(publisher: Publisher, attempt: Attempt, relations: Relations, b
         publish = SetView(
             physical=target.physical,
             generation=attempt.generation,
-            sql=with_declared(model, sql),
+            sql=sql,
             shape=shape,
             description=model.description,
         )

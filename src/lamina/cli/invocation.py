@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 from lamina.bootstrap import OpenOptions
@@ -54,8 +55,11 @@ class Invocation:
 
     @contextmanager
     def application(self) -> Iterator[tuple[Application, Progress]]:
-        """The application, closed at the end, with its progress drawn meanwhile."""
-        with Progress(self.output.notes) as progress:
+        """The application, closed at the end, with its progress drawn meanwhile.
+
+        What the project's own Python code prints is no result: it goes where notes go.
+        """
+        with Progress(self.output.notes) as progress, redirect_stdout(sys.stderr):
             application = self.services.open_application(self.open_options, progress.show)
             try:
                 yield application, progress

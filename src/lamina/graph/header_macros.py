@@ -20,6 +20,8 @@ _LATE = frozenset(
     {
         "audits",
         "signals",
+        "pre_hooks",
+        "post_hooks",
         "physical_properties",
         "table_properties",
         "virtual_properties",

@@ -145,8 +145,8 @@ class AuditCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignalCode:
-    """The function of a signal, with every project module it needs and the variables that its code asks for."""
+class FunctionCode:
+    """A signal or hook as code: a function, every project module it needs, the variables that its code asks for."""
 
     module: str
     function: str
@@ -155,8 +155,8 @@ class SignalCode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignalCall:
-    """A signal attached to a model: arguments as SQL text, their values, and the function they are handed to.
+class FunctionCall:
+    """A signal or hook of a model: arguments as SQL text, their values, and the function they are handed to.
 
     A file of a model does not know the function; it is there once the project is loaded.
     """
@@ -165,7 +165,7 @@ class SignalCall:
     arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     values: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
     location: Location | None = None
-    code: SignalCode | None = None
+    code: FunctionCode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,9 @@ class Model:
     """Audits of the project that read this model's table, on their own; asked once all that they read is built."""
     source_audits: Mapping[NodeName, tuple[AuditCall, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Audits of the external tables that it reads, views looked through; asked before it is built."""
-    signals: tuple[SignalCall, ...] = ()
+    signals: tuple[FunctionCall, ...] = ()
+    pre_hooks: tuple[FunctionCall, ...] = ()
+    post_hooks: tuple[FunctionCall, ...] = ()
     grains: tuple[str, ...] = ()
     partitioned_by: tuple[str, ...] = ()
     """Partition expressions as Spark SQL, the time column included where the kind adds it."""

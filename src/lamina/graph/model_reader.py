@@ -12,6 +12,7 @@ from lamina.graph.audits import CallReader, read_inline_audits
 from lamina.graph.check_model import check_model
 from lamina.graph.dag import Notice
 from lamina.graph.draft import Draft, WrittenReference
+from lamina.graph.function_calls import read_calls
 from lamina.graph.header_macros import expand_properties
 from lamina.graph.kinds import (
     Embedded,
@@ -40,7 +41,6 @@ from lamina.graph.properties import Block, setting_of
 from lamina.graph.read_body import macro_scope, read_sql_body, read_virtual_update
 from lamina.graph.read_kind import read_kind
 from lamina.graph.read_merge import with_merge_texts
-from lamina.graph.signals import read_signals
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import LONGEST_SCHEMA_NAME, LONGEST_TABLE_NAME, check_catalog_name, make_table_name
 from lamina.sql.values import KindValue, Word, as_items, text_of
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 
 _MAPS = ("physical_properties", "virtual_properties", "session_properties")
 _AROUND = ("pre_statements", "post_statements")
+_HOOKS = ("pre_hooks", "post_hooks")
+_CALLED = ("signals", *_HOOKS)
 _VIRTUAL = "on_virtual_update"
 _STATEMENTS = (*_AROUND, _VIRTUAL)
 _KIND_DEFAULTS = ("on_destructive_change", "on_additive_change", "batch_concurrency")
@@ -84,6 +86,7 @@ PROPERTIES = (
     "depends_on",
     "audits",
     "signals",
+    *_HOOKS,
     "grain",
     "grains",
     "partitioned_by",
@@ -361,6 +364,13 @@ class ModelReader:
         self, name: TableName, kind: Kind, body: Body, sql: ReadBody | None, inline: Mapping[str, AuditDefinition]
     ) -> Draft | None:
         before = len(self._problems)
+        for key in _HOOKS if isinstance(kind, Embedded) else ():
+            if self._block.has(key):
+                self._block.contradict(
+                    "a model of kind `EMBEDDED` has no batches, so no hook runs around them",
+                    "name the hook in the models that read it",
+                    key,
+                )
         depends_on = read_depends_on(self._block)
         model, descriptions = self._read_rest(name, kind, sql, inline, body)
         if model is None or len(self._problems) > before:
@@ -397,7 +407,7 @@ class ModelReader:
             "end": read_time(block, "end"),
             "stamp": block.text("stamp"),
             "audits": self._audits(kind, inline),
-            "signals": read_signals(block, macro_scope(self._surroundings, self._blueprint)),
+            **{key: read_calls(block, key, macro_scope(self._surroundings, self._blueprint)) for key in _CALLED},
             "grains": read_grains(block),
             "partitioned_by": read_partitions(block, kind),
             "clustered_by": block.column_expressions("clustered_by"),

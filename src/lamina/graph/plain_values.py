@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lamina.sql.values import Value
 
 # Text given for these is SQL, as it would stand in a header; text given for any other property is text.
+_CALLS = ("audits", "signals", "pre_hooks", "post_hooks")
 _SQL_PROPERTIES = frozenset(
     {
         "name",
@@ -48,8 +49,7 @@ _SQL_PROPERTIES = frozenset(
         "valid_from_name",
         "valid_to_name",
         "updated_at_name",
-        "audits",
-        "signals",
+        *_CALLS,
     }
 )
 
@@ -91,7 +91,7 @@ class _Reader:
             return self._value([value.get("column") or value.get("name"), value.get("format")])
         if self.key == "time_column" and isinstance(value, Sequence) and not isinstance(value, str):
             return self._list([self._sql(str(value[0])), *(self._text(str(item)) for item in value[1:])])
-        if self.key in {"audits", "signals"}:
+        if self.key in _CALLS:
             items = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
             return self._list([self._call(item) for item in items])
         return self._value(value)
@@ -139,7 +139,7 @@ class _Reader:
                 )
 
     def _call(self, item: object) -> Value:
-        """An audit or signal: `"name"`, `"name(a := 1)"`, `("name", {"a": 1})` or `{"name": …, "a": 1}`."""
+        """An audit, signal or hook: `"name"`, `"name(a := 1)"`, `("name", {"a": 1})` or `{"name": …, "a": 1}`."""
         if isinstance(item, Mapping) and "name" in item:
             return self._make_call(str(item["name"]), {key: part for key, part in item.items() if key != "name"})
         if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[1], Mapping):

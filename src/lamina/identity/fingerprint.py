@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.graph.dag import Graph
-    from lamina.graph.model import AuditCall, MacroEnvironment, Model, PythonModule, SignalCall, SqlText
+    from lamina.graph.model import AuditCall, FunctionCall, MacroEnvironment, Model, PythonModule, SqlText
     from lamina.graph.names import NodeName
 
 # Properties of kinds that never change what a row looks like: they decide when and in which portions work is done,
@@ -124,7 +124,14 @@ def config_hash(model: Model) -> str:
         model.dialect,
         model.stamp,
         around,
+        *_hooks(model),
     )
+
+
+def _hooks(model: Model) -> tuple[object, ...]:
+    """The functions around the model's batches; nothing for most models."""
+    found = tuple(tuple(_function(call) for call in calls) for calls in (model.pre_hooks, model.post_hooks))
+    return found if any(found) else ()
 
 
 def audit_key(call: AuditCall) -> str:
@@ -148,11 +155,11 @@ def _audit(call: AuditCall) -> tuple[object, ...]:
     return call.name, call.arguments, call.is_blocking, call.is_skipped, audit_key(call)
 
 
-def _signal(call: SignalCall) -> tuple[object, ...]:
-    """What a signal asks by; where it is written does not count."""
+def _function(call: FunctionCall) -> tuple[object, ...]:
+    """What a signal or hook is; where it is written does not count."""
     code = call.code
-    asked_by = (code.function, _module_texts(code.modules), code.variables) if code is not None else ()
-    return call.name, call.values, asked_by
+    made_of = (code.function, _module_texts(code.modules), code.variables) if code is not None else ()
+    return call.name, call.values, made_of
 
 
 def virtual_key(model: Model) -> tuple[object, ...]:
@@ -180,7 +187,7 @@ def metadata_hash(model: Model) -> str:
         model.grain,
         model.allow_partials,
         tuple(_audit(call) for call in model.audits),
-        tuple(_signal(call) for call in model.signals),
+        tuple(_function(call) for call in model.signals),
         model.grains,
         model.virtual_properties,
         model.replay_on_change,

@@ -19,6 +19,7 @@ from lamina.graph.kinds import (
     has_intervals,
     needs_partitions,
 )
+from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,16 +100,24 @@ def _unfit_catalog(model: Model, catalogs: Mapping[str, CatalogAbilities]) -> It
             yield CatalogUnfit(error.message, hint=error.hint, location=model.location, node=model.name)
 
 
+def _never_run(model: Model) -> Iterator[Notice]:
+    """The statements that a file gives its model, which is no table and no view of its own."""
+    body = model.body
+    around = (*body.pre_statements, *body.post_statements) if isinstance(body, SqlBody) else ()
+    for place, texts in (("in ON_VIRTUAL_UPDATE", body.on_virtual_update), ("around the query", around)):
+        if any(text.source.location.file == model.location.file for text in texts):
+            yield Notice(
+                code="LAM-WARN-022",
+                message=f"statements {place} of `{model.name}` never run: kind EMBEDDED has neither batches nor a view",
+                node=model.name,
+            )
+
+
 def limitations(graph: Graph) -> Iterator[Notice]:
     """What is left out without harm to data, as warnings."""
     for model in graph.models.values():
-        own = (text.source.location.file == model.location.file for text in model.body.on_virtual_update)
-        if isinstance(model.kind, Embedded) and any(own):
-            yield Notice(
-                code="LAM-WARN-022",
-                message=f"statements in ON_VIRTUAL_UPDATE of `{model.name}` never run: kind EMBEDDED has no view",
-                node=model.name,
-            )
+        if isinstance(model.kind, Embedded):
+            yield from _never_run(model)
         table_format = find_format(model.table_format)
         if table_format is not None and model.clustered_by and not table_format.can_cluster:
             yield Notice(

@@ -55,6 +55,7 @@ class ProjectFiles:
     sources: tuple[ProjectFile, ...] = ()
     audits: tuple[ProjectFile, ...] = ()
     signals: tuple[ProjectFile, ...] = ()
+    python: tuple[ProjectFile, ...] = ()
 
 
 def find_root(start: Path) -> Path:
@@ -98,6 +99,7 @@ def discover(root: Path) -> ProjectFiles:
         ),
         audits=tuple(_walk(root, "audits", (".sql",))),
         signals=tuple(file for file in _walk(root, "signals", (".py",)) if not file.path.endswith("/__init__.py")),
+        python=tuple(file for file in _walk(root, "python", (".py",)) if not file.path.endswith("/__init__.py")),
     )
 
 

@@ -28,11 +28,11 @@ from lamina.graph.resolve import Naming, check_graph_times, resolve
 from lamina.project.cache import Dependencies, Entry, Hashes, ProjectCache, Remembered, code_key, combine, pack, unpack
 from lamina.project.config import Config, load_config
 from lamina.project.discover import CONFIG_FILE, ProjectFiles, discover
+from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
 from lamina.project.macros import Macros, load_macros
 from lamina.project.modules import ModuleFolders, capture
 from lamina.project.python_files import read_python_file
 from lamina.project.seeds import bare_seed, seed_path, with_content
-from lamina.project.signals import bind_signals, load_signals
 from lamina.project.source_files import file_for, read_source_text, with_columns, write_source_text
 from lamina.project.sources import read_sources
 from lamina.project.sql_files import read_sql_file
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lamina.graph.resolve import ColumnsOf
     from lamina.graph.windows import Windows
     from lamina.project.discover import ProjectFile
+    from lamina.project.functions import Role
     from lamina.project.modules import Capture
     from lamina.sql.values import Property
     from lamina.timeline.interval import Instant
@@ -205,7 +206,9 @@ class _Load:
         files = discover(self._root)
         self._files = files
         modelled = (*files.sql_models, *files.python_models, *files.seeds)
-        self._file_count = sum(map(len, (modelled, files.sources, files.macros, files.signals, files.audits)))
+        self._file_count = sum(
+            map(len, (modelled, files.sources, files.macros, files.signals, files.python, files.audits))
+        )
         if not modelled:
             raise _empty("put a `.sql` file into `models/` or a CSV file into `seeds/`")
         self._surroundings_key = self._key_of_surroundings()
@@ -262,9 +265,12 @@ class _Load:
     def _graph_key(self) -> str | None:
         """The state of the whole project; None when some file's dependencies are not known."""
         files = self._files
-        groups = (files.sql_models, files.python_models, files.seeds, files.sources, files.signals, files.audits)
-        hashed = [(file.path, self._safe_hash(file)) for group in groups for file in group]
-        further = [self._dependency_key(file.path) for file in (*files.python_models, *files.macros, *files.signals)]
+        code = (*files.python_models, *files.macros, *files.signals)
+        plain = (*files.sql_models, *files.seeds, *files.sources, *files.audits)
+        hashed = [(file.path, self._safe_hash(file)) for file in (*code, *plain, *files.python)]
+        # What lies in `python/` is only looked into for models that name something in it.
+        used = [file for file in files.python if file.path in self._remembered.dependencies]
+        further = [self._dependency_key(file.path) for file in (*code, *used)]
         seeds = self._dependency_key(_SEED_FILES)
         if self._problems or seeds is None or None in further:
             return None
@@ -283,7 +289,8 @@ class _Load:
             *self._read_all(self._files.sql_models, self._sql_file),
             *self._read_all(self._files.python_models, self._python_file),
         ]
-        drafts = self._with_audits(self._with_signals(self._with_seeds(drafts)))
+        drafts = self._with_functions(SIGNAL, self._files.signals, self._with_seeds(drafts))
+        drafts = self._with_audits(self._with_functions(HOOK, self._files.python, drafts))
         sources = self._audits_apart(self._read_all(self._files.sources, self._source_file))
         graph: Graph | None = None
         try:
@@ -366,14 +373,16 @@ class _Load:
         self._dependencies[_SEED_FILES] = Dependencies(files=tuple(sorted(named)))
         return found
 
-    def _with_signals(self, drafts: list[Draft]) -> list[Draft]:
-        """The drafts with the code of the signals they name, which an edit of a model's file does not read again."""
-        captures: list[Capture] = self._read_all(self._files.signals, lambda file: (self._capture(file.path),))
-        if len(captures) < len(self._files.signals):
+    def _with_functions(self, role: Role, files: tuple[ProjectFile, ...], drafts: list[Draft]) -> list[Draft]:
+        """The drafts with the code of the functions they name, which an edit of a model's file does not read again."""
+        if role is HOOK and not names_any(drafts, role):
+            return drafts
+        captures: list[Capture] = self._read_all(files, lambda file: (self._capture(file.path),))
+        if len(captures) < len(files):
             # What broken files would have defined is not the fault of those who use it.
             return drafts
         try:
-            return bind_signals(drafts, load_signals(captures, self._config.variables))
+            return bind_functions(role, drafts, load_functions(role, captures, self._config.variables))
         except LaminaError as error:
             self._problems.extend(error.problems)
             return drafts
@@ -499,8 +508,9 @@ class _Load:
             around = replace(self._around(), columns_of=columns_of)
             again = read_sql_file(self._text(file), file, stem, around)
             found = next(each for each in again if each.blueprint_number == draft.blueprint_number)
-            bound = replace(found.model, signals=draft.model.signals, audits=draft.model.audits)
-            return replace(found, model=bound)
+            own = draft.model
+            kept = {key: getattr(own, key) for key in ("audits", *SIGNAL.properties, *HOOK.properties)}
+            return replace(found, model=replace(found.model, **kept))
 
         before: dict[str, Windows] = self._earlier(_WINDOWS, self._code_key)
         after: dict[str, Windows] = {}

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadTime, LaminaError, Location, SignalFailed
+from lamina.project.functions import CONTEXT
 from lamina.project.modules import call_in_modules, place_of_failure, run_modules
-from lamina.project.signals import CONTEXT
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 from lamina.timeline.units import Units
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lamina.app.ask_signals import Question
-    from lamina.graph.model import PythonModule, SignalCode, VariableValue
+    from lamina.graph.model import FunctionCode, PythonModule, VariableValue
 
 _EXPECTED = "True, False or a list of (start, end) pairs of datetimes"
 
@@ -81,7 +81,7 @@ def _recorded_function(modules: tuple[PythonModule, ...], module: str, function:
     return found
 
 
-def _called(function: Callable[..., object], question: Question, code: SignalCode) -> object:
+def _called(function: Callable[..., object], question: Question, code: FunctionCode) -> object:
     arguments: dict[str, object] = dict(question.call.values)
     if CONTEXT in list(inspect.signature(function).parameters)[1:]:
         arguments[CONTEXT] = SignalContext(code.variables, question.now.to_datetime(), question.session)

@@ -20,6 +20,7 @@ from lamina.spark.fetch import fetch
 from lamina.spark.formats.delta import DeltaFormat
 from lamina.spark.formats.iceberg import IcebergFormat
 from lamina.spark.formats.parquet import ParquetFormat
+from lamina.spark.hooks import run_hooks
 from lamina.spark.in_place import InPlaceChanges
 from lamina.spark.output import shape_output
 from lamina.spark.python_models import run_model
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
         Emit,
         GenerationRequest,
         HideView,
+        Hooks,
         Landing,
         QueryResult,
         Reach,
+        RowSource,
         ShowView,
         StatementsRequest,
         TableOptions,
@@ -122,14 +125,15 @@ class SparkEngine:
         if isinstance(request.rows, SeedRows):
             return tuple(read_seed(request.rows, request.columns)[0])
         query = request.rows
+        may_change = bool(query.pre_statements or query.post_statements or request.hooks)
         with (
-            self._sessions.task(
-                f"analyse {request.node}", request.settings, may_change=bool(query.pre_statements)
-            ) as session,
+            self._sessions.task(f"analyse {request.node}", request.settings, may_change=may_change) as session,
             self._failures(f"the query of `{request.node}`", query.sql),
         ):
-            self._run(session, query.pre_statements, f"a statement before the query of `{request.node}`")
-            return columns_of(shape_output(session.sql(query.sql), request.columns).schema, {})
+            self._begin(session, query, request.hooks, request.node)
+            columns = columns_of(shape_output(session.sql(query.sql), request.columns).schema, {})
+            self._end(session, query, request.hooks, request.node)
+        return columns
 
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """Run a query and fetch its rows."""
@@ -167,19 +171,17 @@ class SparkEngine:
             isinstance(rows, SqlQuery) and not rows.pre_statements and not rows.post_statements
         )
         # Writes to these tables carry numbers and names of their own in the session.
-        is_plain = is_plain and request.table.table_format.is_built_in
+        is_plain = is_plain and request.table.table_format.is_built_in and request.hooks is None
         sql = rows.sql if isinstance(rows, SqlQuery) else None
         with (
             self._sessions.task(label, request.settings, may_change=not is_plain) as session,
             self._failures(f"`{request.node}`", sql),
         ):
-            before = rows.pre_statements if isinstance(rows, SqlQuery) else ()
-            after = rows.post_statements if isinstance(rows, SqlQuery) else ()
-            self._run(session, before, f"a statement before the query of `{request.node}`")
+            statements += self._begin(session, rows, request.hooks, request.node)
             frame = shape_output(self._frame(session, request), request.columns)
             written = table_format.write(session, frame, request, root, self._reach)
-            self._run(session, after, f"a statement after the query of `{request.node}`")
-        return replace(written, statements=written.statements + statements + len(before) + len(after))
+            statements += self._end(session, rows, request.hooks, request.node)
+        return replace(written, statements=written.statements + statements)
 
     def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
         """Ask audits about rows that were written aside."""
@@ -236,10 +238,26 @@ class SparkEngine:
             case _:
                 assert_never(request.rows)
 
-    def _run(self, session: SparkSession, statements: Sequence[str], doing: str) -> None:
+    def _begin(self, session: SparkSession, rows: RowSource, hooks: Hooks | None, node: NodeName) -> int:
+        """What comes before a query; how many statements it was."""
+        if hooks is not None:
+            run_hooks(session, hooks.before, hooks, node)
+        statements = rows.pre_statements if isinstance(rows, SqlQuery) else ()
+        return self._run(session, statements, f"a statement before the query of `{node}`")
+
+    def _end(self, session: SparkSession, rows: RowSource, hooks: Hooks | None, node: NodeName) -> int:
+        """What follows a query; how many statements it was."""
+        statements = rows.post_statements if isinstance(rows, SqlQuery) else ()
+        count = self._run(session, statements, f"a statement after the query of `{node}`")
+        if hooks is not None:
+            run_hooks(session, hooks.after, hooks, node)
+        return count
+
+    def _run(self, session: SparkSession, statements: Sequence[str], doing: str) -> int:
         for statement in statements:
             with self._failures(doing, statement):
                 session.sql(statement)
+        return len(statements)
 
     def _format(self, options: TableOptions) -> ParquetFormat | LakeFormat:
         storage = (options.storage_format or "parquet").lower()

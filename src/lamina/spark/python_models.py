@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lamina.errors import BadModelResult, LaminaError, Location
-from lamina.spark.errors import is_failure_of_spark, translate
+from lamina.errors import BadModelResult, Location
 from lamina.spark.local_rows import make_frame
 from lamina.spark.pandas_rows import is_pandas, pandas_columns, pandas_rows
-from lamina.spark.recorded_modules import RecordedModules
+from lamina.spark.recorded_modules import RecordedModules, raised_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +74,8 @@ def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Colu
         result = function(context, start, end, query.execution_time.to_datetime(), **query.variables)
         pieces = list(_pieces(result))
     except Exception as error:
-        raise _raised(error, modules, name) from error
+        hint = "correct the model's code; the line is where it was last seen"
+        raise raised_by(error, modules, f"model `{name}`", BadModelResult, hint) from error
     after = _session_state(session)
     if before != after:
         raise BadModelResult(
@@ -150,27 +149,6 @@ def _nothing(name: str, location: Location) -> BadModelResult:
         f"model `{name}` returned nothing",
         hint="return a DataFrame; one without rows is fine, as in `df.limit(0)`",
         location=location,
-    )
-
-
-def _raised(error: Exception, modules: RecordedModules, name: str) -> LaminaError:
-    """The error for an exception out of the model's code, at the last line of the user's that it passed."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in modules.files]
-    place = Location(file=frames[-1].filename, line=frames[-1].lineno) if frames else None
-    if isinstance(error, SyntaxError) and error.filename in modules.files:
-        place = Location(file=error.filename, line=error.lineno)
-    if isinstance(error, LaminaError):
-        error.location = error.location or place
-        return error
-    if is_failure_of_spark(error) and not isinstance(error, OSError):
-        translated = translate(error, f"model `{name}`")
-        translated.location = place
-        return translated
-    said = str(error).strip()
-    return BadModelResult(
-        f"model `{name}` raised `{type(error).__name__}`" + (f": {said}" if said else ""),
-        hint="correct the model's code; the line is where it was last seen",
-        location=place,
     )
 
 

@@ -11,10 +11,14 @@ import hashlib
 import linecache
 import sys
 import threading
+import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
+
+from lamina.errors import LaminaError, Location
+from lamina.spark.errors import is_failure_of_spark, translate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,3 +127,24 @@ class RecordedModules:
         if level - 1 > len(parts):
             return None
         return ".".join([*parts[: len(parts) - level + 1], *([name] if name else [])])
+
+
+def raised_by(
+    error: BaseException, modules: RecordedModules, about: str, failure: type[LaminaError], hint: str
+) -> LaminaError:
+    """The error for an exception out of a user's code, at the last line of it that was passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in modules.files]
+    place = Location(file=frames[-1].filename, line=frames[-1].lineno) if frames else None
+    if isinstance(error, SyntaxError) and error.filename in modules.files:
+        place = Location(file=error.filename, line=error.lineno)
+    if isinstance(error, LaminaError):
+        error.location = error.location or place
+        return error
+    if isinstance(error, Exception) and is_failure_of_spark(error) and not isinstance(error, OSError):
+        translated = translate(error, about)
+        translated.location = place
+        return translated
+    said = str(error).strip()
+    return failure(
+        f"{about} raised `{type(error).__name__}`" + (f": {said}" if said else ""), hint=hint, location=place
+    )

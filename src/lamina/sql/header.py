@@ -52,6 +52,8 @@ _LATE_PROPERTIES = frozenset(
         "audits",
         "defaults",
         "signals",
+        "pre_hooks",
+        "post_hooks",
         "physical_properties",
         "table_properties",
         "virtual_properties",

@@ -54,13 +54,13 @@ from lamina.graph.model import (
     AuditCall,
     AuditCode,
     Column,
+    FunctionCall,
+    FunctionCode,
     MacroEnvironment,
     Model,
     PythonBody,
     PythonModule,
     SeedBody,
-    SignalCall,
-    SignalCode,
     SqlBody,
     SqlText,
 )
@@ -334,13 +334,13 @@ _AUDIT = _record(
     code=_optional(_AUDIT_CODE),
 )
 
-_SIGNAL = _record(
-    SignalCall,
+_FUNCTION = _record(
+    FunctionCall,
     name=PLAIN,
     arguments=_SETTINGS,
     values=_SETTINGS,
     location=_optional(_LOCATION),
-    code=_optional(_record(SignalCode, module=PLAIN, function=PLAIN, modules=_MODULES, variables=_SETTINGS)),
+    code=_optional(_record(FunctionCode, module=PLAIN, function=PLAIN, modules=_MODULES, variables=_SETTINGS)),
 )
 
 MODEL = _record(
@@ -367,7 +367,9 @@ MODEL = _record(
     audits=_many(_AUDIT),
     standalone_audits=_many(_AUDIT),
     source_audits=_mapping(_many(_AUDIT)),
-    signals=_many(_SIGNAL),
+    signals=_many(_FUNCTION),
+    pre_hooks=_many(_FUNCTION),
+    post_hooks=_many(_FUNCTION),
     grains=_TEXTS,
     partitioned_by=_TEXTS,
     clustered_by=_TEXTS,

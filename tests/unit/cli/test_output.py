@@ -31,10 +31,10 @@ cli.main(sys.argv[1:], obj=services.as_services())
 """
 
 
-def show_a_plan(*words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+def show_a_plan(*words: str, script: str = SHOW_A_PLAN, **variables: str) -> subprocess.CompletedProcess[bytes]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     return subprocess.run(
-        [sys.executable, "-c", SHOW_A_PLAN, "plan", *words],
+        [sys.executable, "-c", script, "plan", *words],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": path, **variables},
     )
@@ -54,6 +54,16 @@ def test_json_is_ascii_where_the_stream_is():
 
     assert answer.returncode == 0
     assert b'"shop.m\\u00fc\\u00dfig"' in answer.stdout
+
+
+def test_what_the_projects_own_code_prints_is_no_result():
+    noisy = "shop.plan_before = services.application.plan\nservices.application.plan = lambda *given, **named: ("
+    noisy += "print('noise'), shop.plan_before(*given, **named))[1]\ncli.main("
+    answer = show_a_plan("--json", script=SHOW_A_PLAN.replace("cli.main(", noisy))
+
+    assert answer.returncode == 0
+    assert answer.stdout.startswith(b"{")
+    assert b"noise" in answer.stderr
 
 
 @pytest.mark.parametrize("columns", ["1", "7", "20"])

@@ -27,12 +27,12 @@ from lamina.graph.kinds import (
 from lamina.graph.model import (
     AuditCall,
     Column,
+    FunctionCall,
     MacroEnvironment,
     Model,
     PythonBody,
     PythonModule,
     SeedBody,
-    SignalCall,
     SqlBody,
     SqlText,
 )
@@ -153,6 +153,8 @@ DATA = {
     "physical_properties": {"a": 1},
     "session_properties": {"spark.a": True},
     "references": {"other": NodeName("shop.other")},
+    "pre_hooks": (FunctionCall(name="prepare"),),
+    "post_hooks": (FunctionCall(name="notify"),),
 }
 METADATA = {
     "description": "orders",
@@ -167,7 +169,7 @@ METADATA = {
     "audits": (AuditCall(name="not_null", arguments={"columns": "x"}),),
     "standalone_audits": (AuditCall(name="balanced"),),
     "source_audits": {NodeName("raw.orders"): (AuditCall(name="not_null"),)},
-    "signals": (SignalCall(name="ready"),),
+    "signals": (FunctionCall(name="ready"),),
     "grains": ("x",),
     "virtual_properties": {"a": 1},
     "replay_on_change": "forward",

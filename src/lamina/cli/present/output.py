@@ -32,6 +32,7 @@ class Output:
         self.is_json, self.is_verbose, self.is_debug = is_json, is_verbose, is_debug
         for stream in (sys.stdout, sys.stderr):
             _never_fail_on_characters(stream)
+        self._stdout = sys.stdout
         self.results = _QuietConsole(is_plain=is_plain)
         self.notes = _QuietConsole(is_plain=is_plain, is_stderr=True)
 
@@ -47,13 +48,13 @@ class Output:
 
     def text(self, text: str) -> None:
         """Print a result exactly as it is, a line end added if there is none."""
-        with _until_reader_leaves(sys.stdout):
-            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-            sys.stdout.flush()
+        with _until_reader_leaves(self._stdout):
+            self._stdout.write(text if text.endswith("\n") else f"{text}\n")
+            self._stdout.flush()
 
     def document(self, document: Mapping[str, Any]) -> None:
         """Print the one JSON document of a command."""
-        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        is_unicode = (self._stdout.encoding or "").lower().startswith("utf")
         self.text(json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False))
 
 
@@ -62,7 +63,12 @@ class _QuietConsole(Console):
 
     def __init__(self, *, is_plain: bool, is_stderr: bool = False) -> None:
         super().__init__(
-            stderr=is_stderr, no_color=True if is_plain else None, markup=False, emoji=False, highlight=False
+            file=None if is_stderr else sys.stdout,
+            stderr=is_stderr,
+            no_color=True if is_plain else None,
+            markup=False,
+            emoji=False,
+            highlight=False,
         )
         if not self.is_terminal and not os.environ.get("COLUMNS"):
             self.width = _UNFOLDED

@@ -1,4 +1,4 @@
-"""The signals in a header: which ones, and the values they are called with."""
+"""The signals and hooks in a header: which ones, and the values they are called with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadPropertyValue, LaminaError
-from lamina.graph.model import SignalCall
+from lamina.graph.model import FunctionCall
 from lamina.graph.properties import variable_of
 from lamina.sql.fragment import Fragment
 from lamina.sql.header import read_value
@@ -24,26 +24,28 @@ _VARIABLE = re.compile(r"@(\w+)")
 _PLAIN = (Text, Word, Number, Boolean, Null)
 
 
-def read_signals(block: Block, scope: MacroScope) -> tuple[SignalCall, ...]:
-    """The signals of a model with their arguments as values; what is wrong with them goes to the block's problems.
+def read_calls(block: Block, key: str, scope: MacroScope) -> tuple[FunctionCall, ...]:
+    """The signals or hooks of a model with their arguments as values; what is wrong goes to the block's problems.
 
-    A signal is asked about all that is ready at once, so its arguments are known when the project is loaded: macros in
-    them are expanded, and time variables have no value.
+    The functions are told the times of their intervals, so that arguments can be known when the project is loaded:
+    macros in them are expanded, and time variables have no value.
     """
-    return tuple(_read(call, block, scope) for call in block.calls("signals"))
+    return tuple(_read(call, block, scope) for call in block.calls(key))
 
 
-def _read(call: CallValue, block: Block, scope: MacroScope) -> SignalCall:
+def _read(call: CallValue, block: Block, scope: MacroScope) -> FunctionCall:
     values: dict[str, VariableValue] = {}
     for key, written in call.values.items():
         try:
             values[key] = _value(call.name, key, written, block, scope)
         except LaminaError as error:
             block.problems.extend(error.problems)
-    return SignalCall(name=call.name, arguments=call.arguments, values=MappingProxyType(values), location=call.location)
+    return FunctionCall(
+        name=call.name, arguments=call.arguments, values=MappingProxyType(values), location=call.location
+    )
 
 
-def _value(signal: str, key: str, written: Value, block: Block, scope: MacroScope) -> VariableValue:
+def _value(function: str, key: str, written: Value, block: Block, scope: MacroScope) -> VariableValue:
     value = written
     if isinstance(written, MacroValue):
         whole = _VARIABLE.fullmatch(written.text)
@@ -57,15 +59,15 @@ def _value(signal: str, key: str, written: Value, block: Block, scope: MacroScop
         if expansion.times_used:
             times = ", ".join(f"`@{time}`" for time in sorted(expansion.times_used))
             raise BadPropertyValue(
-                f"`{signal}({key})` depends on {times}, which has no value yet when a signal is asked",
-                hint="the function gets the intervals as its first parameter",
+                f"`{function}({key})` depends on {times}, which has no value when the project is loaded",
+                hint="the function is told the times by its first parameter",
                 location=written.location,
             )
         value = read_value("", Fragment(text=expansion.text, location=written.location, dialect=block.dialect))
     if _is_literal(value):
         return variable_of(value)
     block.refuse(
-        f"{signal}({key})",
+        f"{function}({key})",
         "text, a number, true, false, NULL, or a list of these",
         value=value,
         hint="write a time as text: `'2024-01-31'`",

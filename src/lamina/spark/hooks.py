@@ -1,0 +1,53 @@
+"""Calling hooks: functions of the project around the batches of its models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.errors import HookFailed
+from lamina.spark.recorded_modules import RecordedModules, raised_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from lamina.app.ports import Hooks
+    from lamina.graph.model import FunctionCall, VariableValue
+
+
+class HookContext:
+    """What a hook is called with first."""
+
+    def __init__(self, session: SparkSession, model: str, hooks: Hooks, variables: Mapping[str, VariableValue]) -> None:
+        self.spark = session
+        """The batch's own Spark session, in UTC; what a hook changes in it ends with the batch."""
+        self.model = model
+        """The name of the model, without an environment."""
+        self.start: datetime | None = hooks.start.to_datetime() if hooks.start else None
+        """The first moment that the batch is about; None for models that are computed whole."""
+        self.end: datetime | None = hooks.end.minus(1).to_datetime() if hooks.end else None
+        """The last microsecond that the batch is about."""
+        self.execution_time: datetime = hooks.execution_time.to_datetime()
+        """The moment the command works at."""
+        self._variables = variables
+
+    def var(self, name: str, default: VariableValue = None) -> VariableValue:
+        """A variable of the project as it was when the model was recorded, or the default."""
+        return self._variables.get(name.lower(), self._variables.get(name, default))
+
+
+def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hooks, model: str) -> None:
+    """Call functions one after the other; an exception out of one becomes an error at the user's line."""
+    for call in calls:
+        about, code = f"hook `{call.name}` of `{model}`", call.code
+        if code is None:
+            raise HookFailed(f"{about} was recorded without its code", hint="build the environment again")
+        modules = RecordedModules.of(code.modules)
+        try:
+            function = getattr(modules.load(code.module), code.function)
+            function(HookContext(session, model, hooks, code.variables), **call.values)
+        except (Exception, SystemExit) as error:
+            hint = "correct its code and build again, which records it"
+            raise raised_by(error, modules, about, HookFailed, hint) from error
