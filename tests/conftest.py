@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -51,6 +52,10 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(JVM_OPTIONS))
 # modules beside the sources still does not get them there.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(TESTS.parent / ".pytest_cache" / "bytecode"))
+
+# A shell that starts something in the background lets it ignore Ctrl-C, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a developer has set for a project of their own must not reach the tests.
 for variable in [name for name in os.environ if name.startswith("LAMINA__")]:
