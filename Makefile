@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 # Two at a time, each file as a whole: most of the time goes into starting Spark, which leaves a core idle. The order
 # is that of tests/conftest.py: longest first.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
-SLOW := tests/spark tests/e2e tests/protocol
+SLOW := tests/spark tests/e2e tests/conformance tests/protocol
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -28,7 +28,7 @@ test: java $(STAMP) static $(ARCHIVE) ## everything CI runs: static checks and a
 check: $(STAMP) static fast ## static checks and the tests without Spark
 
 fast: $(STAMP) ## the tests without Spark
-	@$(PYTEST) -m "not spark and not slow" $(SLOW:%=--ignore=%) tests
+	@$(PYTEST) $(SIDE_BY_SIDE) -m "not spark and not slow" $(SLOW:%=--ignore=%) tests
 
 # All of them are run, so that everything wrong is seen at once.
 static: $(STAMP) ## lint, format, types, spelling, imports

@@ -71,12 +71,14 @@ def is_marked(item: pytest.Item, name: str) -> bool:
     return item.get_closest_marker(name) is not None
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    mark = MARKS.get(group_of(item))
+    if mark:
+        item.add_marker(mark)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        mark = MARKS.get(group_of(item))
-        if mark:
-            item.add_marker(mark)
     items.sort(key=lambda item: (is_marked(item, "spark"), is_marked(item, "slow"), order_of(group_of(item))))
     if hasattr(config, "workerinput"):
         # Side by side the long files come first, so that no worker is left with one of them in the end.

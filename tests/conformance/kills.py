@@ -56,6 +56,25 @@ def products(days: int) -> list[Product]:
     return [(1, "tea", days, f"2024-01-{days:02d}")]
 
 
+class Killer:
+    """Starts commands on a project that kill themselves at a step, in processes that have everything imported."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes = multiprocessing.get_context("forkserver")
+        parts = [part.name for part in pkgutil.walk_packages(package.__path__, "lamina.")]
+        self._processes.set_forkserver_preload([*parts, "pyspark.sql.connect.session"])
+
+    def kill(self, step: str, words: list[str]) -> int | None:
+        """How the process ended; what it claimed is made to have run out, as after two minutes."""
+        process = self._processes.Process(target=_command, args=(str(self._folder), step, words))
+        process.start()
+        process.join()
+        with sqlite3.connect(self._folder / ".lamina" / "state.db") as state:
+            state.execute("UPDATE lamina_leases SET expires_at = 0 WHERE status = 'held'")
+        return process.exitcode
+
+
 class Killed:
     """A project of one table format on a Connect server, and commands on it that do not live to their end."""
 
@@ -65,10 +84,7 @@ class Killed:
         self._schema = f"killed_{table_format}"
         self._spark = SparkSession.builder.remote(remote).create()
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
-        # Processes that have everything imported already, and no connection.
-        self._processes = multiprocessing.get_context("forkserver")
-        parts = [part.name for part in pkgutil.walk_packages(package.__path__, "lamina.")]
-        self._processes.set_forkserver_preload([*parts, "pyspark.sql.connect.session"])
+        self._killer = Killer(folder)
         write_project(folder, remote, self._schema, (table_format,), NAMES)
 
     def build(self, day: int) -> None:
@@ -86,21 +102,12 @@ class Killed:
     def _model(self, name: str, day: int, number: int) -> dict[str, Any]:
         ends, during = [], []
         for step in kills_of(self._format, name)[number]:
-            ends.append(self._kill(name, step, day))
+            words = ["run", "--execution-time", _end_of(day), "--select", self._node(name)]
+            ends.append(self._killer.kill(step, words))
             during.append(self._rows(name))
         with Project.open(self._folder) as project:
             last = project.run(execution_time=_end_of(day), select=[self._node(name)]).status
         return {"ends": ends, "during": during, "last": last, "after": self._rows(name)}
-
-    def _kill(self, name: str, step: str, day: int) -> int | None:
-        """Run a command that kills itself at a step; what it claimed is made to have run out, as after two minutes."""
-        words = ["run", "--execution-time", _end_of(day), "--select", self._node(name)]
-        process = self._processes.Process(target=_command, args=(str(self._folder), step, words))
-        process.start()
-        process.join()
-        with sqlite3.connect(self._folder / ".lamina" / "state.db") as state:
-            state.execute("UPDATE lamina_leases SET expires_at = 0 WHERE status = 'held'")
-        return process.exitcode
 
     def _node(self, name: str) -> str:
         return f"{self._schema}.{name}_{self._format}"

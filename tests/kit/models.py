@@ -122,7 +122,7 @@ class World:
             if step.physical is None or is_idle or step.node in failing:
                 continue
             version = plan.versions[step.node]
-            former = self.facts.get(step.physical)
+            former = step.continues.facts if step.continues else self.facts.get(step.physical)
             self.facts[step.physical] = VersionFacts(
                 physical=step.physical,
                 node=step.node,

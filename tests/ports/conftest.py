@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from lamina.app.ports import StateStore
 
-BACKENDS = ("memory", "sqlite", "postgresql")
+# A server takes its time, which those who wait for the fast tests do not have.
+BACKENDS = ("memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 SECONDS_TO_INSTALL = 600
 SECONDS_TO_START = 60
 

@@ -15,7 +15,6 @@ from lamina.app.ports import (
     SeedRows,
     ShowView,
     SqlQuery,
-    Statement,
     StatementsRequest,
 )
 from lamina.app.records import AddPartitions, SetView, SwitchGeneration, TableShape
@@ -36,7 +35,7 @@ from lamina.graph.model import Column
 from lamina.graph.names import NodeName
 from lamina.identity.naming import LogicalName, PhysicalName
 from lamina.spark.engine import SparkEngine
-from tests.spark.driver import DAY, THREE_DAYS, THREE_ROWS, Table, by_day
+from tests.spark.driver import DAY, THREE_DAYS, THREE_ROWS, Table, by_day, on_lines
 
 pytest_plugins = ["tests.ports.conftest_engine"]
 pytestmark = pytest.mark.spark
@@ -44,22 +43,26 @@ pytestmark = pytest.mark.spark
 
 # --- statements around the query --------------------------------------------------------------------------------------
 def test_statements_before_and_after_run_in_the_session_of_the_query(table: Table) -> None:
-    written = table.write(
+    outcome = table.write(
         SqlQuery(
             sql="SELECT * FROM helper",
-            pre_statements=("CREATE TEMPORARY VIEW helper AS SELECT 7 AS id", "SET spark.sql.shuffle.partitions=3"),
-            post_statements=("DROP VIEW helper",),
+            pre_statements=on_lines(
+                "CREATE TEMPORARY VIEW helper AS SELECT 7 AS id", "SET spark.sql.shuffle.partitions=3"
+            ),
+            post_statements=on_lines("DROP VIEW helper"),
         )
     )
-    assert written.statements >= 4
+    assert outcome.statements >= 4
     assert table.rows() == [(7,)]
     with pytest.raises(AnalysisFailed):
         table.write("SELECT * FROM helper")
 
 
 def test_a_failing_statement_before_the_query_says_so(table: Table) -> None:
-    with pytest.raises(AnalysisFailed, match=r"a statement before the query of"):
-        table.write(SqlQuery(sql="SELECT 1 AS id", pre_statements=("DROP TABLE nowhere.nothing",)))
+    before = on_lines("SET a = 1", "DROP TABLE nowhere.nothing")
+    with pytest.raises(AnalysisFailed, match=r"`DROP TABLE nowhere.nothing` before the query of") as caught:
+        table.write(SqlQuery(sql="SELECT 1 AS id", pre_statements=before))
+    assert caught.value.location == before[1].location
 
 
 def test_settings_of_one_model_do_not_reach_another(table: Table) -> None:
@@ -98,9 +101,7 @@ def statements(*texts: str, **settings: str) -> StatementsRequest:
     return StatementsRequest(
         node=NodeName("suite.t"),
         environment="dev",
-        statements=tuple(
-            Statement(sql=text, location=Location(file="models/t.sql", line=line)) for line, text in enumerate(texts, 5)
-        ),
+        statements=on_lines(*texts),
         settings=settings,
     )
 
@@ -113,9 +114,9 @@ def test_what_statements_of_one_model_leave_behind_does_not_reach_another(
     statement, query = STATEMENTS[what]
     one = "SELECT 1 AS x"
     if place == "before":
-        table.write(SqlQuery(sql=query, pre_statements=(statement,)))
+        table.write(SqlQuery(sql=query, pre_statements=on_lines(statement)))
     elif place == "after":
-        table.write(SqlQuery(sql=one, post_statements=(statement, query)))
+        table.write(SqlQuery(sql=one, post_statements=on_lines(statement, query)))
     else:
         table.engine.execute(statements(statement, query))
     with pytest.raises(LaminaError):
@@ -134,7 +135,9 @@ def test_settings_of_one_model_do_not_reach_its_neighbours_at_the_same_time(tabl
     def write(one: Table, name: str, sql: str) -> None:
         before.wait()
         try:
-            one.write(SqlQuery(sql=sql, pre_statements=(f"CREATE TEMPORARY VIEW own AS SELECT '{name}' AS who",)))
+            one.write(
+                SqlQuery(sql=sql, pre_statements=on_lines(f"CREATE TEMPORARY VIEW own AS SELECT '{name}' AS who"))
+            )
             after[name] = one.rows()
         except LaminaError as error:
             after[name] = error
@@ -480,7 +483,7 @@ def test_what_strangers_made_is_never_touched(table: Table) -> None:
     table.write(
         SqlQuery(
             sql="SELECT 1 AS id",
-            pre_statements=(
+            pre_statements=on_lines(
                 f"CREATE SCHEMA IF NOT EXISTS {table.schema}",
                 f"CREATE TABLE {table.schema}.theirs USING parquet AS SELECT 5 AS id",
                 f"CREATE VIEW {table.schema}.their_view AS SELECT 6 AS id",

@@ -15,6 +15,8 @@ from lamina.state.postgres import PostgresBackend
 from lamina.state.store import SqlStateStore
 from tests.kit.state import NOW, ORDERS, PHYSICAL, finish, version, version_id
 
+pytestmark = pytest.mark.slow
+
 REQUEST = LoadRequest(versions=((ORDERS, version_id()),))
 
 

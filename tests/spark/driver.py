@@ -6,7 +6,16 @@ import itertools
 from dataclasses import dataclass, field, replace
 
 from lamina.app.contents import contents_after
-from lamina.app.ports import Base, GenerationRequest, RowSource, SqlQuery, TableOptions, WriteRequest, Written
+from lamina.app.ports import (
+    Base,
+    GenerationRequest,
+    RowSource,
+    SqlQuery,
+    Statement,
+    TableOptions,
+    WriteRequest,
+    Written,
+)
 from lamina.app.records import AddPartitions, Head, PartitionKey, SwitchGeneration
 from lamina.errors import Location
 from lamina.graph.formats import PARQUET
@@ -29,6 +38,13 @@ _numbers = itertools.count(1)
 def next_number() -> int:
     """A number that was not used before."""
     return next(_numbers)
+
+
+def on_lines(*texts: str) -> tuple[Statement, ...]:
+    """Statements, one on each line of a file."""
+    return tuple(
+        Statement(sql=text, location=Location(file="models/t.sql", line=line)) for line, text in enumerate(texts, 5)
+    )
 
 
 @dataclass

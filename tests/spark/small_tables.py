@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import Observation
-
-from lamina.spark.kinds.problems import problem_measures
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,11 +43,3 @@ def in_order(*rows: Sequence[Cell]) -> list[tuple[str | None, ...]]:
 
 def types(rows: DataFrame) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in rows.dtypes)
-
-
-def problems(rows: DataFrame) -> dict[str, Any]:
-    """What is counted in the result of a fold while it is written."""
-    observation = Observation()
-    observed = rows.observe(observation, *(measure.alias(name) for name, measure in problem_measures().items()))
-    observed.write.format("noop").mode("overwrite").save()
-    return observation.get

@@ -159,3 +159,46 @@ def test_what_hooks_and_statements_change_ends_with_the_batch(story: Story) -> N
     assert story.spark.conf.get("spark.sql.shuffle.partitions") != "7"
     assert story.spark.conf.get("spark.sql.ansi.enabled") == "true"
     assert not [row for row in story.spark.sql("SHOW VIEWS").collect() if row.viewName in {"made_ready", "recent"}]
+
+
+READER = """MODEL (name named.reader, kind FULL);
+CREATE TEMPORARY VIEW whole AS SELECT named.whole.x, shown.y FROM named.whole JOIN named.shown AS shown;
+SELECT x, y FROM whole;
+INSERT INTO namelog.said SELECT max(named.whole.x) FROM named.whole;
+"""
+
+
+def test_names_in_statements_mean_what_they_mean_in_the_query(engine: SparkEngine, tmp_path: Path) -> None:
+    spark = engine.frame("SELECT 1 AS x").sparkSession
+    spark.sql("CREATE SCHEMA namelog")
+    spark.sql("CREATE TABLE namelog.said (x INT) USING parquet")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "lamina.yaml").write_text("name: named\n")
+    (tmp_path / "models" / "whole.sql").write_text("MODEL (name named.whole, kind FULL);\nSELECT 1 AS x")
+    (tmp_path / "models" / "shown.sql").write_text(
+        "MODEL (name named.shown, kind VIEW);\nSELECT x * 2 AS y FROM named.whole"
+    )
+    (tmp_path / "models" / "reader.sql").write_text(READER)
+
+    def build(environment: str) -> list[str]:
+        with Project.open(tmp_path, spark=spark) as project:
+            report = project.build(environment, execution_time="2024-01-03").to_dict()
+        assert report["status"] == "succeeded", report
+        return sorted(node["name"] for node in report["nodes"] if node["batches"])
+
+    def shown(schema: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in spark.sql(f"SELECT * FROM {schema}.reader").collect()]
+
+    def said() -> list[int]:
+        spark.sql("REFRESH TABLE namelog.said")
+        return sorted(row.x for row in spark.table("namelog.said").collect())
+
+    # There are no views of the parents yet, in no environment.
+    build("dev")
+    assert (shown("named__dev"), said()) == ([(1, 2)], [1])
+    build("prod")
+    assert (shown("named"), said()) == ([(1, 2)], [1])
+    # What a statement reads is a parent: a change reaches it, in its own environment.
+    (tmp_path / "models" / "whole.sql").write_text("MODEL (name named.whole, kind FULL);\nSELECT 10 AS x")
+    assert "named.reader" in build("dev")
+    assert (shown("named__dev"), shown("named"), said()) == ([(10, 20)], [(1, 2)], [1, 10])

@@ -44,6 +44,18 @@ def test_everything_else_gets_a_hidden_column_of_text() -> None:
     ]
 
 
+@pytest.mark.parametrize("unit", ["year", "month", "day", "hour"])
+def test_units_of_time_mean_the_same_in_the_singular(unit: str) -> None:
+    assert plan_partitions((f"{unit}(at)",), COLUMNS) == plan_partitions((f"{unit}s(at)",), COLUMNS)
+
+
+def test_values_are_cut_to_a_width() -> None:
+    columns = (*COLUMNS, Column(name="city", type="string"))
+    by_text, by_number = plan_partitions(("truncate(4, city)", "truncate(10, id)"), columns)
+    assert by_text.expression == "left(`city`, 4)"
+    assert by_number.expression == "CAST(`id` - pmod(`id`, 10) AS STRING)"
+
+
 def test_a_column_named_twice_partitions_once() -> None:
     assert plan_partitions(("day", "id", "Day"), COLUMNS) == plan_partitions(("day", "id"), COLUMNS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ MODELS = """
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 from lamina import model
 
@@ -105,6 +108,9 @@ def by_column(context, start, end, execution_time, **kwargs):
         "by_day": "map<date,array<int>>",
         "raw": "binary",
         "flag": "boolean",
+        "times": "array<timestamp>",
+        "scores": "array<double>",
+        "until": "map<string,struct<at:timestamp,price:decimal(10,4)>>",
     },
 )
 def nested(context, start, end, execution_time, **kwargs):
@@ -113,6 +119,9 @@ def nested(context, start, end, execution_time, **kwargs):
         {
             "flag": pd.array([True, None], dtype="boolean"),
             "raw": [b"\\x00\\xff", None],
+            "times": [np.array(["2024-07-01T01:02:03.000004"], dtype="datetime64[ns]"), [moment, pd.NaT]],
+            "scores": [np.array([1.5, np.nan]), [1, None]],
+            "until": [{"x": {"price": Decimal("1.2"), "at": moment}}, None],
             "by_day": [{dt.date(2024, 1, 1): [1, None]}, {}],
             "tags": [[{"price": Decimal("1.10"), "name": "a", "at": moment}, None], []],
             "at": [pd.Timestamp(moment, tz="America/New_York"), pd.NaT],
@@ -179,7 +188,12 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
     seen = Story()
     put(spark, 0)
     with Project.open(root, spark=spark) as project:
-        built = project.build(execution_time="2024-01-03")
+        # What a moment without a zone means does not depend on where the machine stands.
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("TZ", "America/New_York")
+            time.tzset()
+            built = project.build(execution_time="2024-01-03")
+        time.tzset()
         seen.statuses["built"] = {node["name"]: node["error"] or node["status"] for node in built.to_dict()["nodes"]}
         seen.first = look(project)
         seen.nested = project.query("SELECT * FROM pykinds.nested ORDER BY flag NULLS LAST").collect()
@@ -265,6 +279,11 @@ def test_pandas_values_inside_values_are_exact(story: Story) -> None:
     assert second is None
     assert {str(day): values for day, values in full.by_day.items()} == {"2024-01-01": [1, None]}
     assert (bytes(full.raw), full.flag) == (b"\x00\xff", True)
+    assert [at.isoformat() for at in full.times] == ["2024-07-01T01:02:03.000004"]
+    assert (full.scores[0], math.isnan(full.scores[1])) == (1.5, True)
+    assert (full.until["x"].at.isoformat(), str(full.until["x"].price)) == ("2024-03-10T02:30:00.000001", "1.2000")
+    assert (empty.times[0].isoformat(), empty.times[1]) == ("2024-03-10T02:30:00.000001", None)
+    assert (empty.scores, empty.until) == ([1.0, None], None)
     assert (empty.d, empty.at, empty.tags, empty.by_day, empty.raw, empty.flag) == (None, None, [], {}, None, None)
 
 

@@ -7,13 +7,13 @@ from textwrap import dedent
 
 import pytest
 
-from lamina.app.ports import PythonQuery, SqlQuery
+from lamina.app.ports import BatchTime, PythonQuery, SqlQuery
 from lamina.errors import AnalysisFailed, BadModelResult, QueryFailed
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column, PythonBody, PythonModule
 from lamina.spark.recorded_modules import RecordedModules
-from lamina.timeline.interval import Instant
-from tests.spark.driver import Table
+from lamina.timeline.interval import Instant, Interval
+from tests.spark.driver import Table, on_lines
 
 pytest_plugins = ["tests.ports.conftest_engine"]
 
@@ -32,9 +32,10 @@ def query(source: str, **others: str) -> PythonQuery:
     return PythonQuery(
         body=PythonBody(module="models.x", function="execute", modules=tuple(modules)),
         tables={"shop.y": "(SELECT 1 AS id UNION ALL SELECT 2)", "`shop`.`z`": "range(3)"},
-        start=Instant.parse_iso("2024-01-02"),
-        end=Instant.parse_iso("2024-01-03"),
-        execution_time=Instant.parse_iso("2024-02-01T12:00:00Z"),
+        time=BatchTime(
+            interval=Interval(Instant.parse_iso("2024-01-02"), Instant.parse_iso("2024-01-03")),
+            execution=Instant.parse_iso("2024-02-01T12:00:00Z"),
+        ),
         variables={"region": "eu"},
     )
 
@@ -162,7 +163,7 @@ def test_pandas_without_declared_columns_shows_its_types(table: Table) -> None:
     ],
 )
 def test_a_mistake_is_told_with_the_line_of_the_code(table: Table, body: str, line: int | None, said: str) -> None:
-    table.write(SqlQuery(sql="SELECT 1 AS id", pre_statements=("CREATE SCHEMA IF NOT EXISTS s_other",)))
+    table.write(SqlQuery(sql="SELECT 1 AS id", pre_statements=on_lines("CREATE SCHEMA IF NOT EXISTS s_other")))
     indented = "".join(f"    {part}\n" for part in body.splitlines())
     with pytest.raises(BadModelResult, match=said) as caught:
         table.write(query(f"@model('shop.x')\ndef execute(context, *args, **kwargs):\n{indented}"))

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import ScdType2ByColumn, ScdType2ByTime
 from lamina.spark.engine import SparkEngine
-from lamina.spark.kinds.problems import PROBLEM, refuse_problems
-from lamina.spark.kinds.scd_type_2 import check_source, scd_type_2
+from lamina.spark.kinds.problems import PROBLEM, check_fold
+from lamina.spark.kinds.scd_type_2 import scd_type_2
 from lamina.timeline.interval import Instant
-from tests.spark.small_tables import Cell, cells, frame, in_order, problems, types
+from tests.spark.small_tables import Cell, cells, frame, in_order, types
 
 pytest_plugins = ["tests.ports.conftest_engine"]
 
@@ -31,6 +31,10 @@ KEEPS_MISSING = replace(BY_TIME, invalidate_hard_deletes=False)
 BY_COLUMN = ScdType2ByColumn(unique_key=("id",), columns=("name", "price"), invalidate_hard_deletes=True)
 
 Rows = list[tuple[Cell, ...]]
+
+
+def check_source(source: DataFrame, kind: ScdType2ByTime | ScdType2ByColumn) -> None:
+    check_fold(scd_type_2(None, source, kind, execution_time=Instant(0)), source, kind)
 
 
 def after(base: DataFrame | None, source: DataFrame, kind: ScdType2ByTime | ScdType2ByColumn, at: str) -> DataFrame:
@@ -366,13 +370,13 @@ def test_histories_at_random(engine: SparkEngine, kind: ScdType2ByTime | ScdType
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("is_first", [True, False])
-def test_bad_rows_are_counted_while_the_histories_are_computed(engine: SparkEngine, is_first: bool) -> None:
+def test_bad_rows_are_in_the_result_and_refused(engine: SparkEngine, is_first: bool) -> None:
     base = None if is_first else frame(engine, ITEMS + VALID, (1, "a", 1.0, JAN_1, EPOCH, None))
     source = frame(engine, ITEMS, (1, "a", 1.0, JAN_2), (1, "b", 1.0, JAN_3), (2, "c", 1.0, None), (3, "d", 1.0, JAN_1))
-    found = problems(scd_type_2(base, source, BY_TIME, execution_time=Instant(0)))
-    assert found["problem_null_time"] == 1
+    folded = scd_type_2(base, source, BY_TIME, execution_time=Instant(0))
+    assert folded.filter(f"{PROBLEM} = 'null_time'").count() == 1
     with pytest.raises(BadModelResult, match=r"the same unique key `id`: `1`\n"):
-        refuse_problems(found, source, BY_TIME)
+        check_fold(folded, source, BY_TIME)
 
 
 def test_null_keys_and_null_times_are_refused(engine: SparkEngine) -> None:
@@ -387,9 +391,8 @@ def test_null_keys_and_null_times_are_refused(engine: SparkEngine) -> None:
 def test_two_open_rows_of_a_key_are_refused(engine: SparkEngine) -> None:
     base = frame(engine, PLAIN_ITEMS + VALID, (1, "a", 1.0, EPOCH, None), (1, "b", 1.0, EPOCH, None))
     source = frame(engine, PLAIN_ITEMS, (1, "a", 1.0))
-    found = problems(scd_type_2(base, source, BY_COLUMN, execution_time=Instant(0)))
     with pytest.raises(BadModelResult, match="2 rows of the table are open beside another one"):
-        refuse_problems(found, source, BY_COLUMN)
+        check_fold(scd_type_2(base, source, BY_COLUMN, execution_time=Instant(0)), source, BY_COLUMN)
 
 
 def test_columns_that_do_not_fit_are_refused_before_any_job(engine: SparkEngine) -> None:

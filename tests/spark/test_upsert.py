@@ -8,14 +8,18 @@ from pyspark.sql import DataFrame
 from lamina.errors import BadModelResult, BadPropertyValue
 from lamina.graph.kinds import IncrementalByUniqueKey
 from lamina.spark.engine import SparkEngine
-from lamina.spark.kinds.problems import PROBLEM, refuse_problems
-from lamina.spark.kinds.upsert import check_keys, upserted
-from tests.spark.small_tables import cells, frame, in_order, problems, types
+from lamina.spark.kinds.problems import PROBLEM, check_fold
+from lamina.spark.kinds.upsert import upserted
+from tests.spark.small_tables import cells, frame, in_order, types
 
 pytest_plugins = ["tests.ports.conftest_engine"]
 
 EMPLOYEES = "name string, title string, salary int"
 BY_NAME = IncrementalByUniqueKey(unique_key=("name",))
+
+
+def check_keys(batch: DataFrame, kind: IncrementalByUniqueKey) -> None:
+    check_fold(upserted(None, batch, kind), batch, kind)
 
 
 def after(base: DataFrame | None, batch: DataFrame, kind: IncrementalByUniqueKey) -> DataFrame:
@@ -124,20 +128,20 @@ def test_a_table_can_be_updated_from_itself(engine: SparkEngine) -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_repeated_keys_are_counted_while_the_rows_are_computed_and_named(engine: SparkEngine, is_first: bool) -> None:
+def test_repeated_keys_are_found_in_the_result_and_named(engine: SparkEngine, is_first: bool) -> None:
     columns = "a int, b string"
     kind = IncrementalByUniqueKey(unique_key=("a % 10", "b"), when_matched=("WHEN MATCHED THEN DELETE",))
     batch = frame(engine, columns, *((n, "x") for n in (16, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15)), (1, "y"))
     base = None if is_first else frame(engine, columns, (1, "x"))
     with pytest.raises(BadModelResult) as caught:
-        refuse_problems(problems(upserted(base, batch, kind)), batch, kind)
+        check_fold(upserted(base, batch, kind), batch, kind)
     assert "the same unique key `a % 10, b`: `1, x`, `2, x`, `3, x`, `4, x`, `5, x` and others" in caught.value.message
     assert caught.value.hint
 
 
 def test_nothing_is_wrong_with_no_rows(engine: SparkEngine) -> None:
     empty = frame(engine, EMPLOYEES)
-    assert set(problems(upserted(empty, empty, BY_NAME)).values()) == {0}
+    check_fold(upserted(empty, empty, BY_NAME), empty, BY_NAME)
 
 
 def test_an_order_that_leaves_the_last_row_open_is_refused(engine: SparkEngine) -> None:

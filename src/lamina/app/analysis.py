@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lamina.app.batch_request import declared_columns, seed_rows
-from lamina.app.ports import AnalysisRequest, SqlQuery
+from lamina.app.batch_request import declared_columns, seed_rows, sql_rows
+from lamina.app.ports import AnalysisRequest
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
 from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
@@ -102,15 +103,14 @@ def _has_unknown_parent(
 def _request(model: Model, relations: Relations, now: Instant, project: ProjectSource) -> AnalysisRequest | None:
     interval = _SOME_DAY if isinstance(model.kind, IncrementalByTimeRange) or folds(model.kind) else None
     match model.body:
-        case SqlBody() as body:
-            before = relations.statements(model, body.pre_statements, interval, now)
-            if model.pre_hooks or not all(prepares_session(text) for text in before):
+        case SqlBody():
+            rows = sql_rows(model, relations, interval, now)
+            if model.pre_hooks or not all(prepares_session(each.sql) for each in rows.pre_statements):
                 return None
-            rows = SqlQuery(sql=relations.query(model, interval, now), pre_statements=before)
             return AnalysisRequest(
                 node=model.name,
                 location=model.location,
-                rows=rows,
+                rows=replace(rows, post_statements=()),
                 columns=declared_columns(model),
                 settings=model.session_properties,
             )

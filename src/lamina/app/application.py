@@ -18,10 +18,10 @@ from lamina.app.publisher import PAUSE_GROWTH
 from lamina.app.records import LoadRequest, RevisionIs, RunFinished, RunStarted
 from lamina.app.recover import formats_left_behind
 from lamina.app.rendering import Relations
-from lamina.app.report import Report, planned, with_statements
+from lamina.app.report import Report, planned, with_earlier, with_statements
 from lamina.app.source_columns import source_columns
 from lamina.environments.pointers import Revision
-from lamina.errors import NotYetSupported, PlanOutdated, UnknownEnvironment, UsageError, raise_all
+from lamina.errors import NotYetSupported, UnknownEnvironment, UsageError, raise_all
 from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Notice
 from lamina.graph.formats import formats_of
@@ -136,29 +136,31 @@ class Application:
 
     def _plan_and_apply(self, request: PlanRequest, confirm: Callable[[Report], bool] | None) -> Report:
         ports, pause = self._ports, self._ports.retry_pause
+        earlier: list[Report] = []
         for round_number in range(1, _PLANNING_ROUNDS + 1):
             left = self._settle(request.command, request.now)
             gathered = self._gathered(request)
             plan = self._make_plan(gathered.inputs)
             report = _with_notices(planned(plan, gathered.settings), left)
             if plan.is_blocked:
-                return report
+                return with_earlier(report, earlier)
             before = gathered.inputs.environment
             if not self._changes_anything(plan, before):
-                return self._nothing_to_do(report, plan, left.get(plan.environment))
+                return with_earlier(self._nothing_to_do(report, plan, left.get(plan.environment)), earlier)
             if confirm is not None and not confirm(report):
-                return report
+                return with_earlier(report, earlier)
             pace = Pace(
                 concurrency=request.concurrency or gathered.settings.concurrency,
                 is_fail_fast=request.is_fail_fast,
                 skips_audits=request.skips_audits,
             )
-            try:
-                applied = apply_plan(ports, plan, before, gathered.settings, self._new_run_id(), pace)
-                return self._with_left(_with_notices(applied, left), left.get(plan.environment))
-            except PlanOutdated:
-                if round_number == _PLANNING_ROUNDS:
-                    raise
+            applied, outdated = apply_plan(ports, plan, before, gathered.settings, self._new_run_id(), pace)
+            if outdated is None:
+                done = with_earlier(_with_notices(applied, left), earlier)
+                return self._with_left(done, left.get(plan.environment))
+            if round_number == _PLANNING_ROUNDS:
+                raise outdated
+            earlier.append(applied)
             # Another command is at work on the same models: what it has decided may need a moment to be carried out.
             time.sleep(pause)
             pause *= PAUSE_GROWTH

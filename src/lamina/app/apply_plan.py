@@ -25,7 +25,7 @@ from lamina.app.records import (
     VersionRecorded,
 )
 from lamina.app.recover import recover_everything
-from lamina.app.report import NodeResult, Report, unanswered, with_statements
+from lamina.app.report import NodeResult, Report, planned, unanswered, with_statements
 from lamina.app.virtual_update import Followed
 from lamina.errors import CommitRefused, PlanOutdated
 from lamina.graph.catalogs import catalogs_used
@@ -96,8 +96,11 @@ def settle(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings, executi
 
 def apply_plan(
     ports: Ports, plan: Plan, before: Revision, settings: ProjectSettings, run_id: str, pace: Pace
-) -> Report:
-    """Carry a plan out. `PlanOutdated` means nothing of this plan was decided after others changed its ground."""
+) -> tuple[Report, PlanOutdated | None]:
+    """Carry a plan out, as far as others leave its ground as it was; the report tells what was done until then.
+
+    Nothing is decided after others changed its ground.
+    """
     begun = ports.clock.elapsed()
     formats, catalogs = formats_of(plan.models.values()), catalogs_used(plan.models.values())
     is_alone = ports.engine.prepare(plan.command, formats, catalogs) if _needs_engine(plan, before) else False
@@ -133,9 +136,11 @@ def _apply(
     pace: Pace,
     keeper: LeaseKeeper,
     begun: float,
-) -> Report:
+) -> tuple[Report, PlanOutdated | None]:
     store, clock = ports.store, ports.clock
-    _begin(ports, plan, before, run_id)
+    outdated = _begin(ports, plan, before, run_id)
+    if outdated is not None:
+        return planned(plan, settings), outdated
     results: dict[NodeName, NodeResult] = {}
     audits: tuple[AuditRow, ...] = ()
     status, environment_status, followed = "failed", before.status, Followed()
@@ -155,6 +160,7 @@ def _apply(
                 shown = before.pointers
             marks |= _reopen(ports, plan, marks)
             results, audits = _execute(ports, plan, target_of, pace, recovery)
+            _raise_outdated(results)
             pointers = pointers_to_move(plan, shown, results)
             after_status = _status_after(plan, pointers)
             is_changed = pointers != dict(before.pointers) or after_status != before.status
@@ -170,15 +176,14 @@ def _apply(
             results = with_statements(plan, results | unanswered(plan), followed)
             has_failed = any(result.status == "failed" for result in results.values())
             status = "failed" if has_failed else "succeeded"
-    except PlanOutdated:
-        status = "outdated"
-        raise
+    except PlanOutdated as error:
+        status, outdated = "outdated", error
     except KeyboardInterrupt:
         status = "interrupted"
         raise
     finally:
         store.commit([RunFinished(run_id=run_id, status=status, finished_at=clock.now())])
-    return Report(
+    report = Report(
         plan=plan,
         settings=settings,
         status=status,
@@ -193,9 +198,10 @@ def _apply(
         views=followed.views,
         seconds=round(clock.elapsed() - begun, 3),
     )
+    return report, outdated
 
 
-def _begin(ports: Ports, plan: Plan, before: Revision, run_id: str) -> None:
+def _begin(ports: Ports, plan: Plan, before: Revision, run_id: str) -> PlanOutdated | None:
     """Record that work begins, unless others changed what the plan stands on: starting Spark may have taken long."""
     started = RunStarted(
         run_id=run_id,
@@ -208,7 +214,8 @@ def _begin(ports: Ports, plan: Plan, before: Revision, run_id: str) -> None:
     try:
         ports.store.commit([started], [RevisionIs(environment=before.environment, number=before.number), *stands_on])
     except CommitRefused as error:
-        raise _outdated(plan, error) from error
+        return _outdated(plan, error)
+    return None
 
 
 def _outdated(plan: Plan, error: CommitRefused) -> PlanOutdated:
@@ -323,12 +330,15 @@ def _execute(
         concurrency=pace.concurrency,
         is_fail_fast=pace.is_fail_fast,
     )
-    results = executor.run()
+    return executor.run(), executor.source_audits()
+
+
+def _raise_outdated(results: Mapping[NodeName, NodeResult]) -> None:
+    """Raise when nothing but the work of others kept models from being built."""
     failed = [result.error for result in results.values() if result.error is not None]
     outdated = [error for error in failed if isinstance(error, PlanOutdated)]
     if outdated and len(outdated) == len(failed):
         raise outdated[0]
-    return results, executor.source_audits()
 
 
 def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
@@ -412,6 +422,8 @@ def _notices(name: NodeName, result: NodeResult) -> Iterator[Notice]:
     """What went through and should still be looked at."""
     if result.null_times:
         yield _null_times(name, result.null_times)
+    for remark in result.remarks:
+        yield Notice(code="LAM-WARN-023", message=f"`{name}`: {remark}", node=name)
     for audit in result.audits:
         if audit.status == "failed" and not audit.is_blocking:
             rows = rows_words(audit.failing_rows)

@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.contents import units_to_measure
-from lamina.app.ports import Fold, Hooks, PythonQuery, SeedRows, SqlQuery, WriteRequest
+from lamina.app.ports import (
+    BatchTime,
+    Fold,
+    FormerColumns,
+    Hooks,
+    PythonQuery,
+    SeedRows,
+    SqlQuery,
+    Statement,
+    WriteRequest,
+)
 from lamina.app.rendering import empty_relation, time_texts
 from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, Seed, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
@@ -18,12 +28,13 @@ from lamina.sql.session_statements import prepares_session
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from lamina.app.ports import Base, TableOptions
     from lamina.app.records import Attempt, Fact, TableShape, WriteThrough
     from lamina.app.rendering import Relations
     from lamina.graph.dag import Graph
+    from lamina.graph.kinds import Kind
     from lamina.graph.model import Column, Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
@@ -90,9 +101,46 @@ def write_request(
         settings=model.session_properties,
         hooks=None if batch.is_empty else hooks_of(model, batch.time, target.execution),
         table=table,
+        former=_former(kind, base, batch),
         has_audits=any(not call.is_skipped for call in asked),
         write_through=None if is_held_back else write_through,
     )
+
+
+def _former(kind: Kind, base: Base | None, batch: Batch) -> FormerColumns | None:
+    """The columns of rows that stay; a table that is made anew has none to lose."""
+    if (
+        base is None
+        or batch.begins_anew
+        or batch.is_empty
+        or not (folds(kind) or isinstance(kind, IncrementalByTimeRange))
+    ):
+        return None
+    return FormerColumns(
+        columns=given_columns(kind, base.head.shape.columns),
+        on_missing=kind.policy.on_destructive_change,
+        on_added=kind.policy.on_additive_change,
+    )
+
+
+def column_remarks(kind: Kind, before: TableShape, after: TableShape) -> tuple[str, ...]:
+    """What a person asked to be told about columns that came or went."""
+    policy = getattr(kind, "policy", None)
+    if policy is None:
+        return ()
+    was, is_now = ({column.name.casefold(): column.name for column in shape.columns} for shape in (before, after))
+    lost = [was[name] for name in was if name not in is_now]
+    added = [is_now[name] for name in is_now if name not in was]
+    said = []
+    if lost and policy.on_destructive_change == "warn":
+        said.append(f"{_names(lost)} went away, with all values, because the output does not have it any more")
+    if added and policy.on_additive_change == "warn":
+        said.append(f"{_names(added)} came with the output; rows that were there have NULL in it")
+    return tuple(said)
+
+
+def _names(names: Sequence[str]) -> str:
+    return f"column{'s' if len(names) > 1 else ''} {', '.join(f'`{name}`' for name in names)}"
 
 
 def hooks_of(model: Model, time: Interval | None, execution: Instant) -> Hooks | None:
@@ -102,21 +150,27 @@ def hooks_of(model: Model, time: Interval | None, execution: Instant) -> Hooks |
     return Hooks(
         before=model.pre_hooks,
         after=model.post_hooks,
-        start=time.start if time else None,
-        end=time.end if time else None,
-        execution_time=execution,
+        time=BatchTime(interval=time, execution=execution),
     )
+
+
+def sql_rows(model: Model, relations: Relations, time: Interval | None, execution: Instant) -> SqlQuery:
+    """A model's query with the statements around it."""
+    before, after = (
+        tuple(Statement(sql=text, location=place) for text, place in written)
+        for written in relations.around(model, time, execution)
+    )
+    return SqlQuery(sql=relations.query(model, time, execution), pre_statements=before, post_statements=after)
 
 
 def _no_rows(target: WriteTarget, relations: Relations) -> SqlQuery:
     """A query with the same columns and no rows; nothing that the model's own would do is done."""
     model = target.model
     if isinstance(model.body, SqlBody):
-        unit, execution = _some_unit(target), target.execution
-        before = relations.statements(model, model.body.pre_statements, unit, execution)
+        rows = sql_rows(model, relations, _some_unit(target), target.execution)
         return SqlQuery(
-            sql=wrap_time_filter(relations.query(model, unit, execution), "false"),
-            pre_statements=tuple(text for text in before if prepares_session(text)),
+            sql=wrap_time_filter(rows.sql, "false"),
+            pre_statements=tuple(each for each in rows.pre_statements if prepares_session(each.sql)),
         )
     return SqlQuery(sql=f"SELECT * FROM {empty_relation(given_columns(model.kind, model.columns or ()))}")
 
@@ -146,12 +200,8 @@ def _fold(target: WriteTarget, batch: Batch) -> Fold | None:
 def _rows(target: WriteTarget, batch: Batch, relations: Relations) -> SqlQuery | PythonQuery | SeedRows:
     model, execution, time = target.model, target.execution, batch.time
     match model.body:
-        case SqlBody() as body:
-            return SqlQuery(
-                sql=relations.query(model, time, execution),
-                pre_statements=relations.statements(model, body.pre_statements, time, execution),
-                post_statements=relations.statements(model, body.post_statements, time, execution),
-            )
+        case SqlBody():
+            return sql_rows(model, relations, time, execution)
         case PythonBody() as body:
             return PythonQuery(
                 body=body,
@@ -159,9 +209,7 @@ def _rows(target: WriteTarget, batch: Batch, relations: Relations) -> SqlQuery |
                     written: relations.relation(node, time, execution)
                     for written, node in _names_for_python(model).items()
                 },
-                start=time.start if time else None,
-                end=time.end if time else None,
-                execution_time=execution,
+                time=BatchTime(interval=time, execution=execution),
                 variables=body.variables,
             )
         case SeedBody() as body:

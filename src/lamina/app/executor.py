@@ -59,6 +59,7 @@ class _Progress:
     rows: int | None = None
     statements: int = 0
     null_times: int = 0
+    remarks: tuple[str, ...] = ()
     begun: float | None = None
     writer: VersionWriter | None = None
     audits: tuple[AuditResult, ...] = ()
@@ -290,6 +291,10 @@ class Executor:
             return
         is_view = isinstance(self._plan.models[step.node].kind, View)
         progress.writer = VersionWriter(self._ports, self._target_of(step))
+        if step.continues is not None:
+            progress.writer.seed(step.continues)
+            self._begin(progress, step.batches)
+            return
         may_be_same = step.reason in {"upstream_changed", "upstream_rewritten"} or not step.batches
         may_be_same &= step.certain.is_empty
         if may_be_same and not is_view and progress.writer.is_up_to_date():
@@ -347,6 +352,7 @@ class Executor:
                 progress.finished += 1
                 progress.statements += outcome.statements
                 progress.null_times += outcome.null_times
+                progress.remarks += outcome.remarks
                 progress.changed = progress.changed.union(outcome.changed)
                 if batch is not None and batch.time is not None:
                     progress.processed = progress.processed.union(Intervals.of([batch.time]))
@@ -391,6 +397,7 @@ class Executor:
             changed=progress.changed,
             follows=progress.follows,
             null_times=progress.null_times,
+            remarks=progress.remarks,
             audits=progress.audits,
             statements=progress.statements,
             error=progress.error,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.app.point_environment import EnvironmentPointer, next_revision
+from lamina.app.seed_version import MARK_OF_SEEDED
 from lamina.app.virtual_update import Followed
 from lamina.app.write_version import VersionWriter
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Plan, Step
-
-# How often the work of a version was changed once it is seeded: it was decided, and it was done.
-_MARK_OF_SEEDED = 2
 
 
 def fork_versions(
@@ -50,7 +48,7 @@ def fork_versions(
             writer.seed(step.seed)
         finally:
             writer.release()
-        marks[step.physical] = _MARK_OF_SEEDED
+        marks[step.physical] = MARK_OF_SEEDED
         pointers[step.node] = plan.pointers[step.node]
     if not marks:
         return before, marks, Followed()

@@ -10,6 +10,7 @@ from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from lamina.app.audit_queries import AuditQuery
     from lamina.app.events import Event
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from lamina.graph.catalogs import CatalogAbilities
     from lamina.graph.dag import Graph
     from lamina.graph.formats import TableFormat
-    from lamina.graph.kinds import CsvSettings, FoldKind, Setting, TimeColumn
+    from lamina.graph.kinds import CsvSettings, FoldKind, SchemaChange, Setting, TimeColumn
     from lamina.graph.model import Column, FunctionCall, PythonBody, Source, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
@@ -106,12 +107,38 @@ class StateStore(Protocol):
 
 # --- what the engine is asked to do ---
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement in Spark SQL with all names and values filled in, and where it was written."""
+
+    sql: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SqlQuery:
     """A query in Spark SQL with all names and values filled in, and the statements around it."""
 
     sql: str
-    pre_statements: tuple[str, ...] = ()
-    post_statements: tuple[str, ...] = ()
+    pre_statements: tuple[Statement, ...] = ()
+    post_statements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTime:
+    """What code of the project is told about time: the interval, if there is one, and the moment of the command."""
+
+    interval: Interval | None
+    execution: Instant
+
+    @property
+    def first(self) -> datetime | None:
+        """The first moment of the interval."""
+        return self.interval.start.to_datetime() if self.interval else None
+
+    @property
+    def last(self) -> datetime | None:
+        """The last microsecond of the interval."""
+        return self.interval.end.minus(1).to_datetime() if self.interval else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +147,7 @@ class PythonQuery:
 
     body: PythonBody
     tables: Mapping[str, str]
-    start: Instant | None
-    end: Instant | None
-    execution_time: Instant
+    time: BatchTime
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -147,9 +172,7 @@ class Hooks:
 
     before: tuple[FunctionCall, ...]
     after: tuple[FunctionCall, ...]
-    start: Instant | None
-    end: Instant | None
-    execution_time: Instant
+    time: BatchTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,11 +227,25 @@ class WriteRequest:
     settings: Mapping[str, Setting] = field(default_factory=lambda: MappingProxyType({}))
     hooks: Hooks | None = None
     table: TableOptions
+    former: FormerColumns | None = None
+    """What the table has besides, where rows stay in it."""
     has_audits: bool = False
     """Whether audits will be asked about the new rows, so that these must be there to be read apart from others."""
     write_through: Callable[[TableShape], WriteThrough] | None = None
     """Decides that the batch is its own publish. Called at most once, right before the statement that does it, where
     the format has transactions; the rows are shown when `write` returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerColumns:
+    """The columns that a table's rows have, and what is to be done where new rows have others.
+
+    `ignore` leaves the table's columns as they are, `error` refuses the rows, everything else takes the new columns.
+    """
+
+    columns: tuple[Column, ...]
+    on_missing: SchemaChange
+    on_added: SchemaChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,14 +425,6 @@ class HideView:
     """An environment's view that goes away."""
 
     logical: LogicalName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A statement in Spark SQL with all names and values filled in, and where it was written."""
-
-    sql: str
-    location: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

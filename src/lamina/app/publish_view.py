@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.app.audit_batch import audit_view
-from lamina.app.batch_request import comments_of, hooks_of, with_comments, with_declared
-from lamina.app.ports import AnalysisRequest, SqlQuery
+from lamina.app.batch_request import comments_of, hooks_of, sql_rows, with_comments, with_declared
+from lamina.app.ports import AnalysisRequest
 from lamina.app.records import AttemptDecided, Head, SetView, TableShape
-from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
     from lamina.app.publisher import Publisher
@@ -22,19 +22,16 @@ STATEMENTS = 2
 def publish_view(publisher: Publisher, attempt: Attempt, relations: Relations, begun: float) -> None:
     """Show the model's query under its version's name."""
     ports, target = publisher.ports, publisher.target
-    model, body = target.model, target.model.body
-    execution = target.execution
+    model, execution = target.model, target.execution
     sql = with_declared(model, relations.reader_query(model, target.physical_of, execution))
-    before, after = (
-        relations.statements(model, texts, None, execution)
-        for texts in ((body.pre_statements, body.post_statements) if isinstance(body, SqlBody) else ((), ()))
-    )
+    # As Lamina itself reads: from what state names, never through other views.
+    own = sql_rows(model, relations, None, execution)
     (outcome,) = ports.engine.analyse(
         [
             AnalysisRequest(
                 node=model.name,
                 location=model.location,
-                rows=SqlQuery(sql=sql, pre_statements=before, post_statements=after),
+                rows=replace(own, sql=sql),
                 settings=model.session_properties,
                 hooks=hooks_of(model, None, execution),
             )
@@ -43,8 +40,7 @@ def publish_view(publisher: Publisher, attempt: Attempt, relations: Relations, b
     if outcome.error is not None:
         raise outcome.error
     shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
-    # As Lamina itself reads them: from what state names, never through other views.
-    rows = with_declared(model, relations.query(model, None, target.execution))
+    rows = with_declared(model, own.sql)
     publisher.log.note_audits(attempt, audit_view(ports.engine, target, attempt, relations, rows))
     with publisher.lock:
         publish = SetView(

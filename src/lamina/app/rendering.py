@@ -12,13 +12,14 @@ from lamina.graph.kinds import Embedded, View
 from lamina.graph.model import SqlBody
 from lamina.sql.macros import MacroScope, expand, substitute_times, time_literals
 from lamina.sql.names import quote
-from lamina.sql.render import resolve_tables, to_spark
+from lamina.sql.render import resolve_statement_tables, resolve_tables, to_spark
 from lamina.timeline.macro_times import time_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lamina.app.records import Head
+    from lamina.errors import Location
     from lamina.graph.model import Column, Model, PythonModule, SqlText
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 MacroLoader: TypeAlias = "Callable[[tuple[PythonModule, ...]], Mapping[str, Callable[..., object]]]"
 """Turns captured macro modules into callable macros."""
+
+Written: TypeAlias = "tuple[tuple[str, Location], ...]"
+"""Statements with the places they are written at."""
 
 
 def no_macros(_modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., object]]:
@@ -63,6 +67,12 @@ def empty_relation(columns: tuple[Column, ...]) -> str:
     return f"(SELECT {values} WHERE false)"
 
 
+def _sql_body(model: Model) -> SqlBody:
+    if not isinstance(model.body, SqlBody):
+        raise DefinitionError(f"`{model.name}` has no query", location=model.location, node=model.name)
+    return model.body
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
     """What a name in a query stands for.
@@ -80,15 +90,24 @@ class Relations:
 
     def query(self, model: Model, interval: Interval | None, execution: Instant) -> str:
         """The model's query for an interval, reading published generations."""
-        return self._resolved(model, interval, execution, lambda name: self._read(name, interval, execution))
+        tables = self._tables(model, lambda name: self._read(name, interval, execution))
+        return self._with_tables(model, interval, execution, tables)
 
-    def statements(
-        self, model: Model, statements: tuple[SqlText, ...], interval: Interval | None, execution: Instant
-    ) -> tuple[str, ...]:
-        """Pre- or post-statements with times and macros filled in."""
-        return tuple(
-            text for statement in statements if (text := self._expanded(model, statement, interval, execution).strip())
-        )
+    def around(self, model: Model, interval: Interval | None, execution: Instant) -> tuple[Written, Written]:
+        """The statements before and after the model's query, and where they are written; they read what it reads."""
+        body = _sql_body(model)
+        if not body.pre_statements and not body.post_statements:
+            return (), ()
+        tables = self._tables(model, lambda name: self._read(name, interval, execution))
+
+        def statements(written: tuple[SqlText, ...]) -> Written:
+            return tuple(
+                (resolve_statement_tables(text, tables), statement.source.location)
+                for statement in written
+                if (text := self._expanded(model, statement, interval, execution).strip())
+            )
+
+        return statements(body.pre_statements), statements(body.post_statements)
 
     def reader_query(self, model: Model, physical: Mapping[NodeName, PhysicalName], execution: Instant) -> str:
         """The query of a model of kind VIEW as stored in the catalog: it reads the views of its parents' versions."""
@@ -98,10 +117,10 @@ class Relations:
             if parent is None:
                 return table_text(name)
             if isinstance(parent.kind, Embedded):
-                return f"({self._resolved(parent, None, execution, relation)})"
+                return f"({self._with_tables(parent, None, execution, self._tables(parent, relation))})"
             return table_text(physical[name])
 
-        return self._resolved(model, None, execution, relation)
+        return self._with_tables(model, None, execution, self._tables(model, relation))
 
     def relation(self, name: NodeName, interval: Interval | None, execution: Instant) -> str:
         """The rows of a node as Spark SQL."""
@@ -126,15 +145,16 @@ class Relations:
             node=name,
         )
 
-    def _resolved(
-        self, model: Model, interval: Interval | None, execution: Instant, relation: Callable[[NodeName], str]
+    @staticmethod
+    def _tables(model: Model, relation: Callable[[NodeName], str]) -> Mapping[str, str]:
+        return {written: relation(node) for written, node in model.references.items()}
+
+    def _with_tables(
+        self, model: Model, interval: Interval | None, execution: Instant, tables: Mapping[str, str]
     ) -> str:
-        if not isinstance(model.body, SqlBody):
-            raise DefinitionError(f"`{model.name}` has no query", location=model.location, node=model.name)
-        text = self._expanded(model, model.body.query, interval, execution)
+        text = self._expanded(model, _sql_body(model).query, interval, execution)
         if model.dialect != "spark":
             text = to_spark(text, model.dialect)
-        tables = {written: relation(node) for written, node in model.references.items()}
         return resolve_tables(text, "spark", tables)
 
     def _expanded(self, model: Model, text: SqlText, interval: Interval | None, execution: Instant) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lamina.app.audit_apart import AuditRow
     from lamina.app.ports import ProjectSettings
@@ -42,6 +42,8 @@ class NodeResult:
     follows: bool = False
     """Whether recorded time was computed again because what it reads came out with other rows."""
     null_times: int = 0
+    remarks: tuple[str, ...] = ()
+    """What a person asked to be told of columns."""
     audits: tuple[AuditResult, ...] = ()
     virtual_statements: int = 0
     """Statements that ran after the environment's view was set."""
@@ -149,6 +151,57 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
         "seconds": result.seconds if result else None,
         "error": error,
     }
+
+
+def with_earlier(report: Report, earlier: Sequence[Report]) -> Report:
+    """The report of a command that planned anew because of others, with what it had done until then."""
+    for part in reversed(earlier):
+        report = _joined(part, report)
+    return report
+
+
+def _joined(first: Report, then: Report) -> Report:
+    done = {name: result for name, result in first.results.items() if result.batches}
+    if not done:
+        return then
+    steps = {step.node: step for step in first.plan.steps if step.node in done}
+    plan = replace(
+        then.plan,
+        steps=tuple(step if step.has_work else steps.get(step.node, step) for step in then.plan.steps),
+    )
+    results = dict(then.results)
+    for name, result in done.items():
+        results[name] = _added(result, then.results.get(name))
+    return replace(
+        then,
+        plan=plan,
+        status="succeeded" if then.status == "nothing_to_do" else then.status,
+        run_id=then.run_id or first.run_id,
+        results=results,
+        notices=tuple(dict.fromkeys((*first.notices, *then.notices))),
+        views=first.views + then.views,
+        seconds=round(first.seconds + then.seconds, 3),
+    )
+
+
+def _added(first: NodeResult, then: NodeResult | None) -> NodeResult:
+    """What came of a node that was begun twice; what was finished the first time has succeeded."""
+    if then is None or then.status == "reused":
+        return replace(first, status="succeeded", error=None, explanation=None)
+    return replace(
+        then,
+        status="succeeded" if then.is_same else then.status,
+        rows=(first.rows or 0) + (then.rows or 0),
+        seconds=round((first.seconds or 0) + (then.seconds or 0), 3),
+        batches=first.batches + then.batches,
+        statements=first.statements + then.statements,
+        intervals=first.intervals.union(then.intervals),
+        changed=first.changed.union(then.changed),
+        follows=first.follows or then.follows,
+        null_times=first.null_times + then.null_times,
+        remarks=(*first.remarks, *then.remarks),
+        audits=(*first.audits, *then.audits),
+    )
 
 
 def unanswered(plan: Plan) -> dict[NodeName, NodeResult]:

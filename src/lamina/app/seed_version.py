@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from lamina.planning.steps import Seeding
 
 
+MARK_OF_SEEDED = 2
+"""How often the work of a version was changed once it is seeded: it was decided, and it was done."""
+
+
 def seed_version(publisher: Publisher, seeding: Seeding) -> None:
     """Begin with the rows of another version: its folders are shown under this version's name, nothing is copied.
 

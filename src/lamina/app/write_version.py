@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lamina.app.attempt_log import AttemptLog
 from lamina.app.audit_batch import audit_rows, models_read_by_audits
-from lamina.app.batch_request import write_request
+from lamina.app.batch_request import column_remarks, write_request
 from lamina.app.decisions import Circumstances, Decision, decide, decide_through, is_unchanged, landed_head
 from lamina.app.ports import Base, NewTable, OnBranch, Shown, Written
 from lamina.app.publish_view import STATEMENTS, publish_view
@@ -33,7 +33,7 @@ from lamina.app.records import (
 )
 from lamina.app.recover import lose_version, recover_version, require_live, show_columns
 from lamina.app.rendering import Relations
-from lamina.app.seed_version import seed_version
+from lamina.app.seed_version import MARK_OF_SEEDED, seed_version
 from lamina.errors import AuditFailed, LaminaError, LeaseLost, PlanOutdated
 from lamina.graph.kinds import View
 from lamina.graph.validity import shown_columns
@@ -61,6 +61,8 @@ class BatchOutcome:
     null_times: int = 0
     changed: Intervals = EMPTY
     """Recorded time that came out with other rows."""
+    remarks: tuple[str, ...] = ()
+    """What a person asked to be told."""
 
 
 class VersionWriter:
@@ -176,8 +178,9 @@ class VersionWriter:
         return turn
 
     def seed(self, seeding: Seeding) -> None:
-        """Begin with the rows of another version."""
+        """Begin with the rows of another version; before the first batch."""
         seed_version(self._publisher, seeding)
+        self._mark = MARK_OF_SEEDED
 
     # --- intent ---
     def _parents(self) -> dict[NodeName, PhysicalName]:
@@ -307,7 +310,11 @@ class VersionWriter:
                 attempt, decided, sequence, statements, begun, has_new_columns=has_new_columns
             )
         return BatchOutcome(
-            rows=written.rows, statements=statements, null_times=written.null_times, changed=decision.rewritten
+            rows=written.rows,
+            statements=statements,
+            null_times=written.null_times,
+            changed=decision.rewritten,
+            remarks=column_remarks(self._target.model.kind, base.head.shape, written.shape) if base is not None else (),
         )
 
     def _record_shown(

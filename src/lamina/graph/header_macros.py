@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lamina.sql.fragment import Fragment
-from lamina.sql.header import read_properties, read_value
+from lamina.sql.header import LATE_PROPERTIES, read_properties, read_value
 from lamina.sql.macros import expand
 from lamina.sql.values import KindValue, MacroValue, Property, Text
 
@@ -16,19 +16,7 @@ if TYPE_CHECKING:
     from lamina.sql.macro_scope import MacroScope
 
 # Expanded when the model is evaluated, because they may name what is known only then.
-_LATE = frozenset(
-    {
-        "audits",
-        "signals",
-        "pre_hooks",
-        "post_hooks",
-        "physical_properties",
-        "table_properties",
-        "virtual_properties",
-        "session_properties",
-        "merge_filter",
-    }
-)
+_LATE = LATE_PROPERTIES | {"merge_filter"}
 _CRON_ALIAS = re.compile(r"@[a-z]+", re.IGNORECASE)
 
 

@@ -144,6 +144,17 @@ class AuditCall:
         return own if self.skip is None else self.skip
 
 
+class KnowsVariables:
+    """What code of a project is called with: it may ask for the project's variables."""
+
+    def __init__(self, variables: Mapping[str, VariableValue]) -> None:
+        self._variables = variables
+
+    def var(self, name: str, default: VariableValue = None) -> VariableValue:
+        """A variable of the project as it was when the model was recorded, or the default."""
+        return self._variables.get(name.lower(), self._variables.get(name, default))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCode:
     """A signal or hook as code: a function, every project module it needs, the variables that its code asks for."""

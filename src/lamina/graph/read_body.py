@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import DefinitionError, LaminaError, Location
 from lamina.graph.draft import WrittenReference
-from lamina.graph.kinds import Full, View
+from lamina.graph.kinds import Embedded, Full, View
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
 from lamina.sql.lexed import lex
+from lamina.sql.macro_names import macro_names
 from lamina.sql.macro_scope import MacroScope
 from lamina.sql.macros import expand
 from lamina.sql.query import analyse_query
+from lamina.sql.session_statements import session_view, statement_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from lamina.sql.fragment import Fragment
     from lamina.sql.macros import Expansion
     from lamina.sql.query import QueryShape
+    from lamina.sql.scopes import TableReference
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMPUTED_WHOLE = frozenset({Full.name, View.name})
@@ -55,6 +58,49 @@ class Uses:
         self.macros |= set(expansion.macros_used)
         self.columns |= set(expansion.columns_used)
         self.is_time_dependent = self.is_time_dependent or expansion.is_time_dependent
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reads:
+    """The tables that a query and the statements around it read, each once, where it is named first.
+
+    A name that an earlier statement gave to a temporary view means that view.
+    """
+
+    found: dict[str, WrittenReference] = field(default_factory=dict)
+    views: dict[str, Location] = field(default_factory=dict)
+
+    def add(self, references: Iterable[TableReference], written: Fragment, expansion: Expansion | None) -> None:
+        """Count in what a text reads; without expansion, offsets say nothing about places."""
+        for reference in references:
+            name = reference.name.to_text()
+            if reference.is_path or name in self.found or name in self.views:
+                continue
+            place = expansion.location_at(reference.start) if expansion is not None else written.location
+            self.found[name] = WrittenReference(name=reference.name, location=place)
+
+    def add_statement(self, written: Fragment, expansion: Expansion) -> None:
+        """Count in what a statement reads, and the view it makes."""
+        parts = statement_parts(expansion.text)
+        if parts is not None:
+            is_own_text = expansion.text == parts.before + parts.reading.text
+            shifted = [replace(one, start=one.start + len(parts.before)) for one in parts.references]
+            self.add(shifted, written, expansion if is_own_text else None)
+        view = session_view(expansion.text)
+        if view is not None:
+            self.views.setdefault(view.name, written.location)
+
+    def problems(self) -> list[LaminaError]:
+        """Names that would mean a table first and a view of the session later."""
+        return [
+            DefinitionError(
+                f"`{name}` is read as a table before a statement makes a temporary view of that name",
+                hint="give the view another name, or write the table's schema in front of its name",
+                location=self.views[name],
+            )
+            for name in self.found
+            if name in self.views
+        ]
 
 
 def macro_scope(
@@ -91,12 +137,18 @@ def read_sql_body(
     scope = macro_scope(surroundings, blueprint, kind=kind, definitions=document.definitions)
     uses = Uses()
     found: list[LaminaError] = []
+    reads = _Reads()
+    # Those of an embedded model never run.
+    around = _Reads() if kind == Embedded.name else reads
+    pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found, around)
     expansion = _expand(query, scope, uses, found)
-    pre = _statements((*extra.get("pre_statements", ()), *document.pre_statements), scope, uses, found)
-    post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found)
-    behind_view = (*extra.get("on_virtual_update", ()), *document.on_virtual_update)
-    virtual = _statements(behind_view, scope, uses, found, follow_view=True)
     shape = analyse_expansion(query, expansion, found) if expansion is not None else None
+    if expansion is not None and shape is not None:
+        reads.add(shape.references, query, expansion if shape.text == expansion.text else None)
+    post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found, around)
+    behind_view = (*extra.get("on_virtual_update", ()), *document.on_virtual_update)
+    virtual = _statements(behind_view, scope, uses, found)
+    found += reads.problems()
     problems.extend(found)
     if found or expansion is None or shape is None:
         return None
@@ -113,7 +165,7 @@ def read_sql_body(
     )
     # A second reading has looked everything up: what is still unknown then stays so.
     missing = frozenset(uses.columns) if surroundings.columns_of is None else frozenset()
-    return ReadBody(body=body, shape=shape, references=_references(shape, query, expansion), needs_columns=missing)
+    return ReadBody(body=body, shape=shape, references=tuple(reads.found.values()), needs_columns=missing)
 
 
 def _expand(
@@ -126,6 +178,15 @@ def _expand(
         return None
     uses.add(expansion)
     problems.extend(_times_without_value(fragment, expansion, scope.model_kind, follows_view=follows_view))
+    if not follows_view and "this_model" in macro_names(fragment).variables:
+        problems.append(
+            DefinitionError(
+                "`@this_model` has no value here: rows are in no table of the model until all of its batch went well",
+                hint="name the model itself to read the rows it has so far; what is for its view belongs between"
+                " `ON_VIRTUAL_UPDATE_BEGIN;` and `ON_VIRTUAL_UPDATE_END;`",
+                location=fragment.location,
+            )
+        )
     return expansion
 
 
@@ -157,15 +218,19 @@ def _statements(
     scope: MacroScope,
     uses: Uses,
     problems: list[LaminaError],
-    *,
-    follow_view: bool = False,
+    reads: _Reads | None = None,
 ) -> tuple[SqlText, ...]:
-    """The statements with their macros expanded; one that a macro leaves empty is none."""
+    """The statements with their macros expanded; one that a macro leaves empty is none.
+
+    What those around a query read is counted in; without `reads` they are those that follow a view.
+    """
     found: list[SqlText] = []
     for fragment in fragments:
-        expansion = _expand(fragment, scope, uses, problems, follows_view=follow_view)
+        expansion = _expand(fragment, scope, uses, problems, follows_view=reads is None)
         if expansion is None or not _is_readable(fragment, expansion, problems):
             continue
+        if reads is not None:
+            reads.add_statement(fragment, expansion)
         if expansion.text.strip() or expansion.is_time_dependent:
             found.append(
                 SqlText(source=fragment, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent)
@@ -199,7 +264,7 @@ def read_virtual_update(
     """The statements that follow the view of a model without a query, and what their macros need later."""
     scope = macro_scope(surroundings, blueprint, kind=kind, definitions=definitions)
     uses = Uses()
-    statements = _statements(fragments, scope, uses, problems, follow_view=True)
+    statements = _statements(fragments, scope, uses, problems)
     texts = [fragment.text for fragment in (*fragments, *definitions)]
     if not statements:
         return (), MacroEnvironment()
@@ -232,17 +297,6 @@ def _offset(text: str, location: Location) -> int:
     lines = text.split("\n")
     line = min(location.line or 1, len(lines))
     return sum(len(each) + 1 for each in lines[: line - 1]) + (location.column or 1) - 1
-
-
-def _references(shape: QueryShape, query: Fragment, expansion: Expansion) -> tuple[WrittenReference, ...]:
-    """Every table once, where it is named first."""
-    is_own_text = shape.text == expansion.text
-    found: dict[str, WrittenReference] = {}
-    for reference in shape.references:
-        if not reference.is_path and reference.name.to_text() not in found:
-            place = expansion.location_at(reference.start) if is_own_text else query.location
-            found[reference.name.to_text()] = WrittenReference(name=reference.name, location=place)
-    return tuple(found.values())
 
 
 def macro_environment(

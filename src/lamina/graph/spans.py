@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import Embedded, IncrementalByUniqueKey, View
 from lamina.graph.model import PythonBody, SqlBody
+from lamina.sql.session_statements import reads_unseen
 from lamina.sql.time_filters import names_clock, names_interval
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ def asks_the_clock(models: Mapping[NodeName, Model], model: Model) -> bool:
     return any(
         text.is_time_dependent or names_clock(text.expanded, part.dialect) for part in parts for text in _texts(part)
     )
+
+
+def may_read_unseen(model: Model) -> bool:
+    """Whether what a model reads cannot be told from its names: code may read anything."""
+    if isinstance(model.body, SqlBody):
+        return bool(model.pre_hooks) or any(reads_unseen(text.expanded) for text in model.body.pre_statements)
+    return isinstance(model.body, PythonBody)
 
 
 def _computed_together(models: Mapping[NodeName, Model], model: Model, kinds: type | UnionType) -> Iterator[Model]:

@@ -13,7 +13,8 @@ from lamina.graph.model import SqlBody
 from lamina.graph.spans import uses_span
 from lamina.sql.names import quote
 from lamina.sql.render import resolve_tables
-from lamina.sql.syntax import SPARK
+from lamina.sql.session_statements import session_view, tables_read
+from lamina.sql.syntax import SPARK, without_ending
 from lamina.sql.time_filters import filters_by_time, mentions_interval
 from lamina.sql.window_times import EVERYTHING
 from lamina.sql.windows import input_windows
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
+    from lamina.sql.session_statements import SessionView
     from lamina.sql.windows import InputWindow
 
     Windows: TypeAlias = tuple[Mapping[NodeName, InputWindow], bool]
@@ -42,7 +44,7 @@ def with_windows(models: Mapping[NodeName, Model], remember: Remember) -> tuple[
     for name, model in models.items():
         found[name] = model
         body = model.body
-        if not isinstance(body, SqlBody) or body.query.is_time_dependent or not _is_about_time(models, model):
+        if not isinstance(body, SqlBody) or _is_expanded_late(body) or not _is_about_time(models, model):
             continue
         reader = _Reader(models, model)
         windows, is_filtered = remember(reader.key(), reader.read)
@@ -78,7 +80,10 @@ class _Reader:
 
     def key(self) -> object:
         """Equal keys give equal windows."""
-        through = [(model.dialect, _text(model), sorted(model.references.items())) for model in self._through]
+        through = [
+            (model.dialect, _text(model), _statements(model), sorted(model.references.items()))
+            for model in self._through
+        ]
         parents = [
             (name, kind.time_column.name, kind.time_column.format, self._models[name].columns)
             for name, kind in self._parents
@@ -102,7 +107,9 @@ class _Reader:
             time_types=self._time_types(),
             is_day_aligned=self._is_day_aligned,
         )
-        return {names[text]: window for text, window in windows.items() if window != EVERYTHING}, is_filtered
+        found = {names[text]: window for text, window in windows.items() if window != EVERYTHING}
+        unbounded = self._unbounded()
+        return {name: window for name, window in found.items() if name not in unbounded}, is_filtered
 
     @property
     def _is_day_aligned(self) -> bool:
@@ -147,11 +154,28 @@ class _Reader:
                 found[_reference(name)] = known_type
         return found
 
+    def _unbounded(self) -> set[NodeName]:
+        """Everything behind what statements read for themselves, and not for the query."""
+        waiting = [
+            self._model.references[name]
+            for text in _reading_for_themselves(self._model)
+            for name in tables_read(text)
+            if name in self._model.references
+        ]
+        found: set[NodeName] = set()
+        while waiting:
+            name = waiting.pop()
+            model = self._models.get(name)
+            if name not in found and model is not None and isinstance(model.kind, View | Embedded):
+                waiting.extend(model.reads)
+            found.add(name)
+        return found
+
     def _flattened(self, model: Model) -> str:
         """The query in Spark's SQL with full names, and with the queries of views and embedded models in their place.
 
-        A view that mentions the interval it is not computed for stays a name: what lies behind it is then read without
-        bounds.
+        Temporary views that statements make for it are put in likewise. A view that mentions the interval it is not
+        computed for stays a name: what lies behind it is then read without bounds.
         """
         tables: dict[str, str] = {}
         for written, node in model.references.items():
@@ -161,6 +185,8 @@ class _Reader:
                 tables[written] = f"({self._flattened(parent)})"
             else:
                 tables[written] = quote(*node.split("."))
+        for view in _views(model):
+            tables[view.name] = f"({resolve_tables(without_ending(view.query or ''), SPARK, tables)})"
         return resolve_tables(_text(model), model.dialect, tables)
 
 
@@ -172,6 +198,34 @@ def _can_be_put_in(model: Model) -> bool:
 
 def _text(model: Model) -> str:
     return model.body.query.expanded if isinstance(model.body, SqlBody) else ""
+
+
+def _is_expanded_late(body: SqlBody) -> bool:
+    return any(text.is_time_dependent for text in (body.query, *body.pre_statements, *body.post_statements))
+
+
+def _statements(model: Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The statements before the query and after it."""
+    body = model.body
+    if not isinstance(body, SqlBody):
+        return (), ()
+    return tuple(text.expanded for text in body.pre_statements), tuple(text.expanded for text in body.post_statements)
+
+
+def _views(model: Model) -> list[SessionView]:
+    """The temporary views that a query may read, and whose own queries can take their place."""
+    found = (session_view(text) for text in _statements(model)[0])
+    return [view for view in found if view is not None and view.can_be_put_in]
+
+
+def _reading_for_themselves(model: Model) -> Iterator[str]:
+    """The statements whose reading is not part of the query's."""
+    before, after = _statements(model)
+    for text in before:
+        view = session_view(text)
+        if view is None or not view.can_be_put_in:
+            yield text
+    yield from after
 
 
 def _reference(name: NodeName) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 
 from lamina.graph.names import NodeName, schema_of, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 VersionId = NewType("VersionId", str)
 """Sixteen hex digits that say what a node is, its name included."""
@@ -33,6 +36,13 @@ def incarnation_of(physical: PhysicalName, version: VersionId) -> int:
     """Which life of the version a name stands for."""
     _, _, suffix = physical.rpartition(f"__v_{version}")
     return int(suffix.removeprefix("_")) if suffix else 1
+
+
+def next_name(node: NodeName, version: VersionId, taken: Collection[PhysicalName]) -> PhysicalName:
+    """A name for another life of a version, beside those that are taken."""
+    first = physical_name(node, version)
+    lives = [incarnation_of(each, version) for each in taken if each == first or each.startswith(f"{first}_")]
+    return physical_name(node, version, 1 + max(lives, default=0))
 
 
 def generation_name(physical: PhysicalName, attempt: int) -> str:

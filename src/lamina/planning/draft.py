@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lamina.planning.forks import Fork
     from lamina.planning.inputs import PlanInputs, Read, VersionFacts
     from lamina.planning.reasons import Difference
+    from lamina.planning.replay import Continuation
     from lamina.planning.steps import Reason
     from lamina.timeline.interval import Instant
 
@@ -91,6 +92,7 @@ class Draft:
     restated: frozenset[NodeName]
     starts: Mapping[NodeName, Instant]
     forks: Mapping[NodeName, Fork] = field(default_factory=dict)
+    continuations: Mapping[NodeName, Continuation] = field(default_factory=dict)
     works: dict[NodeName, Work] = field(default_factory=dict)
     available: dict[NodeName, tuple[Instant, Intervals]] = field(default_factory=dict)
     blocked_by: dict[NodeName, tuple[NodeName, ...]] = field(default_factory=dict)

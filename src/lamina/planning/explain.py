@@ -68,6 +68,8 @@ def _because(step: Step) -> str:
                 if step.cause
                 else "what it reads, or the time that it asks for, may have changed since the last build"
             )
+        case "query_changed" if step.kind == "SEED":
+            return "its file changed"
         case reason:
             return _BECAUSE.get(reason, "it changed")
 
@@ -79,6 +81,9 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
             return f"blocked: stale upstreams are not selected: {names}; add them or use `--include-stale-upstreams`"
         case "seed_and_build" if step.seed is not None:
             return f"gets a copy of its own, which begins with what it holds now, because {_because(step)}"
+        case "seed_and_build" if step.continues is not None:
+            going_on = "goes on with the rows that it holds now"
+            return f"{going_on}, because {_because(step)} and its history is kept{_left_out(step)}{_waits(step)}"
         case "build" | "seed_and_build":
             return f"built because {_because(step)}{_left_out(step)}{_waits(step)}"
         case "reuse":

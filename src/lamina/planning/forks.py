@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import Embedded, View, may_be_restated
-from lamina.identity.naming import physical_name
+from lamina.identity.naming import next_name
 from lamina.planning.inputs import Read
 from lamina.planning.rewrites import reached_by_recorded
 from lamina.timeline.interval import EMPTY
@@ -51,15 +51,10 @@ def forks_of(inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozense
         if name not in reached or source is None or source not in inputs.shown_elsewhere:
             continue
         if facts is not None and facts.head_sequence and may_be_restated(graph.models[name].kind):
-            forks[name] = Fork(node=name, source=source, target=_next_name(inputs, name))
+            forks[name] = Fork(
+                node=name, source=source, target=next_name(name, inputs.versions[name].version, inputs.facts)
+            )
     return forks
-
-
-def _next_name(inputs: PlanInputs, name: NodeName) -> PhysicalName:
-    version, incarnation = inputs.versions[name].version, 2
-    while physical_name(name, version, incarnation) in inputs.facts:
-        incarnation += 1
-    return physical_name(name, version, incarnation)
 
 
 def with_forks(inputs: PlanInputs, forks: Mapping[NodeName, Fork]) -> PlanInputs:

@@ -20,6 +20,7 @@ from lamina.planning.missing import starts_of
 from lamina.planning.reach import reads_from, reads_until, window_of
 from lamina.planning.readiness import stored_parents
 from lamina.planning.reasons import UNCHANGED, differences
+from lamina.planning.replay import continuations_of, has_runs, keeps_history, with_continuations
 from lamina.planning.selection import select
 from lamina.planning.steps import Plan, ReadWindow, Seeding, Step
 from lamina.planning.support import limitations, unsupported
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import PlanInputs, VersionFacts
+    from lamina.planning.reasons import Difference
     from lamina.planning.steps import Action, Batch, Change
     from lamina.timeline.interval import Intervals
 
@@ -102,6 +104,7 @@ def _built_anew(draft: Draft) -> list[Notice]:
     for name, work in draft.works.items():
         difference, model = draft.differences[name], draft.inputs.graph.models[name]
         is_replaced = difference.is_version_new and name in draft.before and work.is_certain
+        is_replaced = is_replaced and name not in draft.continuations
         if not folds(model.kind) or not ((work.begins_anew and work.is_asked) or is_replaced):
             continue
         message = (
@@ -140,10 +143,13 @@ def _draft(inputs: PlanInputs) -> Draft:
         chosen |= inputs.graph.ancestors(chosen) & stale
     if flags.changes_only:
         chosen &= modified
+    continuations = continuations_of(inputs, before, found, restated)
+    inputs = with_continuations(inputs, {name: each for name, each in continuations.items() if name in chosen})
     forks = forks_of(inputs, chosen, restated)
     return Draft(
         inputs=with_forks(inputs, forks),
         forks=forks,
+        continuations=continuations,
         before=before,
         differences=found,
         chosen=chosen,
@@ -224,21 +230,39 @@ def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
     problems = []
     for name, difference in draft.differences.items():
         model = draft.inputs.graph.models[name]
-        policy = getattr(model.kind, "policy", None)
-        keeps_history = (model.replay_on_change or "full") != "full" or (
-            policy is not None and policy.forward_only and not (folds(model.kind) and model.replay_on_change == "full")
-        )
-        if difference.is_version_new and difference.reason != "first_run" and keeps_history and stores_rows(model.kind):
-            problems.append(
-                NotYetSupported(
-                    f"`{name}` changed and asks to keep its history (`replay_on_change` or `forward_only`), which this "
-                    "release cannot do",
-                    hint="set `replay_on_change full` to rebuild it over its whole history",
-                    location=model.location,
-                    node=name,
-                )
+        if not difference.is_version_new or not keeps_history(model) or not _has_history(draft, name):
+            continue
+        if name in draft.continuations:
+            continue
+        problems.append(
+            NotYetSupported(
+                f"`{name}` changed and asks to keep its history (`replay_on_change` or `forward_only`), which this "
+                f"release cannot do {_why_not_kept(model, difference)}",
+                hint="set `replay_on_change full` to rebuild it over its whole history",
+                location=model.location,
+                node=name,
             )
+        )
     return problems
+
+
+def _has_history(draft: Draft, name: NodeName) -> bool:
+    """Whether the environment shows rows that a change might lose, and not those of the new version already."""
+    pointer = draft.before.get(name)
+    former = draft.inputs.facts.get(pointer.physical) if pointer is not None and pointer.physical is not None else None
+    if not has_runs(former) or draft.is_shared(name):
+        return False
+    return not (draft.is_requested(name) and may_be_restated(draft.inputs.graph.models[name].kind))
+
+
+def _why_not_kept(model: Model, difference: Difference) -> str:
+    if not folds(model.kind):
+        return f"for kind {model.kind.name}"
+    if (model.replay_on_change or "forward") != "forward":
+        return f"with `replay_on_change {model.replay_on_change}`"
+    if difference.reason == "query_changed":
+        return "where columns go away or are not known"
+    return "where keys, partitions or other settings changed"
 
 
 def _step(draft: Draft, name: NodeName) -> Step:
@@ -251,8 +275,8 @@ def _step(draft: Draft, name: NodeName) -> Step:
         batches = runs_of(model, work.readiness.ready, begins_anew=work.begins_anew)
     elif not shown.is_empty:
         batches = batches_of(model, shown)
-    seed, questions = _seeding(draft, name), questions_of(draft, name)
-    action = "seed_and_build" if seed else _action(draft, name, bool(batches))
+    seed, continues, questions = _seeding(draft, name), _continuing(draft, name), questions_of(draft, name)
+    action = "seed_and_build" if seed or continues else _action(draft, name, bool(batches))
     if action == "skip" and questions:
         action = "metadata"
     is_idle = action in {"skip", "blocked"} and not difference.is_version_new
@@ -270,7 +294,8 @@ def _step(draft: Draft, name: NodeName) -> Step:
         previous_version=pointer.version if pointer else None,
         physical=inputs.physical.get(name),
         seed=seed,
-        replay="full" if difference.is_version_new and difference.reason != "first_run" and batches else None,
+        continues=continues,
+        replay=_replay(difference, bool(batches), continues=continues is not None),
         intervals=shown,
         certain=work.readiness.ready,
         may_follow=work.may_follow,
@@ -295,6 +320,19 @@ def _step(draft: Draft, name: NodeName) -> Step:
         is_shared=draft.is_shared(name),
         why_unready=draft.unready.get(name) or draft.without_rows.get(name),
     )
+
+
+def _replay(difference: Difference, has_batches: bool, *, continues: bool) -> str | None:
+    if continues:
+        return "forward"
+    return "full" if difference.is_version_new and difference.reason != "first_run" and has_batches else None
+
+
+def _continuing(draft: Draft, name: NodeName) -> Seeding | None:
+    each, inputs = draft.continuations.get(name), draft.inputs
+    if each is None or name not in draft.chosen or draft.blocked_by[name] or name in draft.unready:
+        return None
+    return Seeding(source=each.source, source_mark=inputs.facts[each.source].mark, facts=inputs.facts[each.target])
 
 
 def _seeding(draft: Draft, name: NodeName) -> Seeding | None:
@@ -347,6 +385,8 @@ def _change(draft: Draft, name: NodeName) -> Change | None:
         return "metadata"
     if not difference.is_version_new or difference.reason == "first_run":
         return None
+    if name in draft.continuations:
+        return "forward_only"
     graph = draft.inputs.graph
     reached = (
         other

@@ -113,6 +113,8 @@ class Step:
     physical: PhysicalName | None = None
     seed: Seeding | None = None
     """What the version begins with, where it is a copy of one that others show."""
+    continues: Seeding | None = None
+    """What a new version begins with that goes on where the former one ends."""
     replay: str | None = None
     intervals: Intervals = EMPTY
     """What is computed, with what somebody's request may reach."""
@@ -154,7 +156,8 @@ class Step:
     def computes(self) -> bool:
         """Whether rows are, or may turn out to be, computed."""
         is_idle = self.action not in {"build", "seed_and_build"}
-        return self.makes_table or not self.may_follow.is_empty or (bool(self.batches) and not is_idle)
+        is_made = self.makes_table or self.continues is not None
+        return is_made or not self.may_follow.is_empty or (bool(self.batches) and not is_idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import Seed, View, folds, may_be_restated
-from lamina.graph.model import PythonBody
-from lamina.graph.spans import asks_the_clock
+from lamina.graph.spans import asks_the_clock, may_read_unseen
 from lamina.planning.draft import ALL_TIME, Work
 from lamina.planning.missing import schedule_of
 from lamina.planning.readiness import reads_unknown, stored_parents
@@ -73,7 +72,7 @@ def _after_time(draft: Draft, model: Model, built_at: Instant) -> Work:
     inputs = draft.inputs
     if inputs.command == "run" and _is_tick_due(draft, model, built_at):
         unknown = reads_unknown(inputs.graph, model.name)
-        if unknown is not None or isinstance(model.body, PythonBody) or asks_the_clock(inputs.graph.models, model):
+        if unknown is not None or may_read_unseen(model) or asks_the_clock(inputs.graph.models, model):
             return Work(is_whole=True, reason="source_changed", cause=unknown)
     above = (draft.works[parent] for parent in stored_parents(inputs.graph, model.name))
     if any(not work.may_follow.is_empty for work in above):

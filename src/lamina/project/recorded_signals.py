@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadTime, LaminaError, Location, SignalFailed
+from lamina.graph.model import KnowsVariables
 from lamina.project.functions import CONTEXT
 from lamina.project.modules import call_in_modules, place_of_failure, run_modules
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
@@ -24,19 +25,16 @@ if TYPE_CHECKING:
 _EXPECTED = "True, False or a list of (start, end) pairs of datetimes"
 
 
-class SignalContext:
+class SignalContext(KnowsVariables):
     """What a signal is given as `context`, if it has a parameter of that name."""
 
     def __init__(
         self, variables: Mapping[str, VariableValue], execution_time: datetime, session: Callable[[], Any]
     ) -> None:
-        self._variables, self._session = variables, session
+        super().__init__(variables)
+        self._session = session
         self.execution_time = execution_time
         """The moment the command works at, in UTC."""
-
-    def var(self, name: str, default: VariableValue = None) -> VariableValue:
-        """A variable of the project as it was when the model was recorded, or the default."""
-        return self._variables.get(name.lower(), self._variables.get(name, default))
 
     @property
     def spark(self) -> Any:

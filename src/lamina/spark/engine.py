@@ -22,7 +22,7 @@ from lamina.spark.formats.iceberg import IcebergFormat
 from lamina.spark.formats.parquet import ParquetFormat
 from lamina.spark.hooks import run_hooks
 from lamina.spark.in_place import InPlaceChanges
-from lamina.spark.output import shape_output
+from lamina.spark.output import keep_columns, shape_output
 from lamina.spark.python_models import run_model
 from lamina.spark.seeds import load_seed, read_seed
 from lamina.spark.session import Sessions
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Reach,
         RowSource,
         ShowView,
+        Statement,
         StatementsRequest,
         TableOptions,
         WriteRequest,
@@ -179,6 +180,8 @@ class SparkEngine:
         ):
             statements += self._begin(session, rows, request.hooks, request.node)
             frame = shape_output(self._frame(session, request), request.columns)
+            if request.former is not None:
+                frame = keep_columns(frame, request.former)
             written = table_format.write(session, frame, request, root, self._reach)
             statements += self._end(session, rows, request.hooks, request.node)
         return replace(written, statements=written.statements + statements)
@@ -200,14 +203,7 @@ class SparkEngine:
         """Run statements that follow a model's view."""
         label = f"view of {request.node} in {request.environment}"
         with self._sessions.task(label, request.settings, may_change=True) as session:
-            for statement in request.statements:
-                try:
-                    with self._failures(f"`{one_line(statement.sql)}`", statement.sql):
-                        run_statement(session, statement.sql)
-                except LaminaError as error:
-                    for problem in error.problems:
-                        at(problem, statement.location, request.node)
-                    raise
+            self._run(session, request.statements, request.node)
 
     def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
         """The columns of tables as the catalog has them."""
@@ -243,20 +239,25 @@ class SparkEngine:
         if hooks is not None:
             run_hooks(session, hooks.before, hooks, node)
         statements = rows.pre_statements if isinstance(rows, SqlQuery) else ()
-        return self._run(session, statements, f"a statement before the query of `{node}`")
+        return self._run(session, statements, node, f" before the query of `{node}`")
 
     def _end(self, session: SparkSession, rows: RowSource, hooks: Hooks | None, node: NodeName) -> int:
         """What follows a query; how many statements it was."""
         statements = rows.post_statements if isinstance(rows, SqlQuery) else ()
-        count = self._run(session, statements, f"a statement after the query of `{node}`")
+        count = self._run(session, statements, node, f" after the query of `{node}`")
         if hooks is not None:
             run_hooks(session, hooks.after, hooks, node)
         return count
 
-    def _run(self, session: SparkSession, statements: Sequence[str], doing: str) -> int:
+    def _run(self, session: SparkSession, statements: Sequence[Statement], node: NodeName, where: str = "") -> int:
         for statement in statements:
-            with self._failures(doing, statement):
-                session.sql(statement)
+            try:
+                with self._failures(f"`{one_line(statement.sql)}`{where}", statement.sql):
+                    run_statement(session, statement.sql)
+            except LaminaError as error:
+                for problem in error.problems:
+                    at(problem, statement.location, node)
+                raise
         return len(statements)
 
     def _format(self, options: TableOptions) -> ParquetFormat | LakeFormat:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import HookFailed
+from lamina.graph.model import KnowsVariables
 from lamina.spark.recorded_modules import RecordedModules, raised_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
@@ -17,25 +17,21 @@ if TYPE_CHECKING:
     from lamina.graph.model import FunctionCall, VariableValue
 
 
-class HookContext:
+class HookContext(KnowsVariables):
     """What a hook is called with first."""
 
     def __init__(self, session: SparkSession, model: str, hooks: Hooks, variables: Mapping[str, VariableValue]) -> None:
+        super().__init__(variables)
         self.spark = session
         """The batch's own Spark session, in UTC; what a hook changes in it ends with the batch."""
         self.model = model
         """The name of the model, without an environment."""
-        self.start: datetime | None = hooks.start.to_datetime() if hooks.start else None
+        self.start = hooks.time.first
         """The first moment that the batch is about; None for models that are computed whole."""
-        self.end: datetime | None = hooks.end.minus(1).to_datetime() if hooks.end else None
+        self.end = hooks.time.last
         """The last microsecond that the batch is about."""
-        self.execution_time: datetime = hooks.execution_time.to_datetime()
+        self.execution_time = hooks.time.execution.to_datetime()
         """The moment the command works at."""
-        self._variables = variables
-
-    def var(self, name: str, default: VariableValue = None) -> VariableValue:
-        """A variable of the project as it was when the model was recorded, or the default."""
-        return self._variables.get(name.lower(), self._variables.get(name, default))
 
 
 def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hooks, model: str) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
-from lamina.spark.types import is_integer
-from lamina.sql.names import quote
+from lamina.spark.types import is_integer, replace_types, type_text
 from lamina.timeline.interval import Instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
     from lamina.graph.model import Column
 
@@ -27,16 +29,88 @@ def make_frame(session: SparkSession, rows: Iterable[Sequence[Any]], columns: Se
     PySpark reads datetimes in the machine's time zone and may round decimals, so both travel as numbers and text and
     get their type inside of Spark.
     """
-    types = [column.type or "string" for column in columns]
-    schema = ", ".join(f"c{index} {travel_type(text)}" for index, text in enumerate(types))
-    travelling = [tuple(travel(value, text) for value, text in zip(row, types, strict=True)) for row in rows]
-    frame = session.createDataFrame(travelling, schema)
+    listed = ", ".join(f"c{index} {column.type or 'string'}" for index, column in enumerate(columns))
+    fields = session.createDataFrame([], listed).schema.fields
+    travelling = StructType([StructField(field.name, replace_types(field.dataType, _travel_type)) for field in fields])
+    sent = [tuple(_travel(value, field.dataType) for value, field in zip(row, fields, strict=True)) for row in rows]
+    frame = session.createDataFrame(sent, travelling)
     return frame.select(
         *[
-            arrive(f"c{index}", text).alias(column.name)
-            for index, (column, text) in enumerate(zip(columns, types, strict=True))
+            _arrive(sf.col(field.name), field.dataType).alias(column.name)
+            for column, field in zip(columns, fields, strict=True)
         ]
     )
+
+
+# --- values inside of values ------------------------------------------------------------------------------------------
+def _travel_type(data_type: DataType) -> DataType:
+    match travel_type(type_text(data_type)):
+        case "bigint":
+            return LongType()
+        case "string":
+            return StringType()
+        case _:
+            return data_type
+
+
+def _travel(value: Any, data_type: DataType) -> Any:
+    """A value as it is sent, whatever it is made of; `ValueError` for parts that the type does not have."""
+    if value is None:
+        return None
+    match data_type:
+        case ArrayType():
+            return [_travel(item, data_type.elementType) for item in _items(value)]
+        case MapType():
+            pairs = value.items() if isinstance(value, Mapping) else _items(value)
+            return {_travel(key, data_type.keyType): _travel(item, data_type.valueType) for key, item in pairs}
+        case StructType():
+            parts = _parts(value, data_type)
+            return tuple(_travel(part, field.dataType) for part, field in zip(parts, data_type.fields, strict=True))
+        case _:
+            return travel(value, type_text(data_type))
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"`{value!r}` is no list")
+    return value
+
+
+def _parts(value: Any, struct: StructType) -> list[Any]:
+    """The values of a struct's fields, by name or in order."""
+    if not isinstance(value, Mapping):
+        return list(_items(value))
+    unknown = [str(key) for key in value if key not in struct.names]
+    if unknown:
+        raise ValueError(f"`{unknown[0]}` is none of the fields {', '.join(f'`{name}`' for name in struct.names)}")
+    return [value.get(name) for name in struct.names]
+
+
+def _arrive(column: SparkColumn, data_type: DataType) -> SparkColumn:
+    """The column with its own type, made inside of Spark from what was sent."""
+    if replace_types(data_type, _travel_type) == replace_types(data_type, lambda each: each):
+        return column
+    match data_type:
+        case ArrayType():
+            element = data_type.elementType
+            return sf.transform(column, lambda item: _arrive(item, element))
+        case MapType():
+            key_type, value_type = data_type.keyType, data_type.valueType
+            pairs = sf.transform(
+                sf.map_entries(column),
+                lambda pair: sf.struct(
+                    _arrive(pair.getField("key"), key_type), _arrive(pair.getField("value"), value_type)
+                ),
+            )
+            return sf.map_from_entries(pairs)
+        case StructType():
+            parts = [_arrive(column.getField(field.name), field.dataType).alias(field.name) for field in data_type]
+            return sf.when(column.isNotNull(), sf.struct(*parts))
+        case _:
+            return arrive(column, type_text(data_type))
+
+
+# --- simple values ----------------------------------------------------------------------------------------------------
 
 
 def travel_type(text: str) -> str:
@@ -75,9 +149,8 @@ def _moment(value: Any, text: str) -> datetime:
     return moment.replace(tzinfo=timezone.utc) if text == "timestamp_ntz" else moment
 
 
-def arrive(name: str, text: str) -> SparkColumn:
-    """The column with its own type, made inside of Spark from what was sent."""
-    column = sf.col(quote(name))
+def arrive(column: SparkColumn, text: str) -> SparkColumn:
+    """A column of simple values with its own type, made inside of Spark from what was sent."""
     if text == "timestamp":
         return sf.timestamp_micros(column)
     if text == "timestamp_ntz":

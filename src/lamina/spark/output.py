@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from lamina.app.ports import FormerColumns
     from lamina.graph.kinds import TimeColumn
     from lamina.graph.model import Column
     from lamina.sql.render import TimeKind
@@ -40,6 +41,34 @@ def shape_output(frame: DataFrame, declared: Sequence[Column] | None) -> DataFra
     if declared:
         frame = _as_declared(frame, declared)
     _check_types(frame.schema)
+    return frame
+
+
+def keep_columns(frame: DataFrame, former: FormerColumns) -> DataFrame:
+    """The rows with the columns that they shall have next to those of a table; `BadModelResult` where these differ too
+    much for the model.
+    """
+    now = {name.casefold() for name in frame.columns}
+    was = {column.name.casefold() for column in former.columns}
+    missing = [column for column in former.columns if column.name.casefold() not in now]
+    added = [name for name in frame.columns if name.casefold() not in was]
+    if missing and former.on_missing == "error":
+        raise BadModelResult(
+            f"the table has {_list([column.name for column in missing])}, which the output does not have any more",
+            hint="select it again, or say in the kind what is to become of it: `on_destructive_change ignore` keeps "
+            "it, with NULL in new rows, and `allow` drops it with all its values",
+        )
+    if added and former.on_added == "error":
+        raise BadModelResult(
+            f"the output has {_list(added)}, which the table does not have",
+            hint="leave it out of the query, or say in the kind what is to become of it: `on_additive_change allow` "
+            "adds it, with NULL in rows that are there, and `ignore` leaves it out",
+        )
+    if added and former.on_added == "ignore":
+        frame = frame.drop(*added)
+    if missing and former.on_missing == "ignore":
+        nulls = [sf.lit(None).cast(column.type or "string").alias(column.name) for column in missing]
+        frame = frame.select("*", *nulls)
     return frame
 
 

@@ -49,7 +49,7 @@ def pandas_columns(frame: Any, declared: Sequence[Column] | None, name: str, loc
 def pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
     """The rows as values of Python itself; everything that pandas calls missing is None."""
     for row in frame.itertuples(index=False, name=None):
-        yield tuple(_plain(value) for value in row)
+        yield tuple(_deeply_plain(value) for value in row)
 
 
 def _infer(frame: Any, index: int, name: str, location: Location) -> str:
@@ -75,13 +75,29 @@ def _class_type(value: Any) -> str | None:
     return next((text for cls, text in _BY_CLASS if isinstance(value, cls)), None)
 
 
+def _deeply_plain(value: Any) -> Any:
+    """A value without numpy and pandas around it or inside of it; there, what is no number stays one."""
+    if isinstance(value, dict):
+        return {_inside(key): _inside(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set) or type(value).__name__ == "ndarray":
+        return [_inside(item) for item in value]
+    return _plain(value)
+
+
+def _inside(value: Any) -> Any:
+    return float(value) if isinstance(value, float) and math.isnan(value) else _deeply_plain(value)
+
+
 def _plain(value: Any) -> Any:
-    """A value without numpy and pandas around it."""
+    """A simple value without numpy and pandas around it; whatever these call missing is None."""
     if value is None or type(value).__name__ in {"NaTType", "NAType"}:
         return None
     if isinstance(value, datetime):
         # A pandas timestamp is a datetime, with nanoseconds that Spark does not have.
         return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+    if type(value).__name__ == "datetime64":
+        # Of nanoseconds, which Spark does not have, only a number would be left.
+        return value.astype("datetime64[us]").item()
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and math.isnan(value):

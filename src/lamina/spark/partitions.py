@@ -34,8 +34,9 @@ Touch: TypeAlias = Literal["inside", "outside", "partly", "unknown"]
 _ESCAPED = frozenset({*(chr(code) for code in range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"})
 _FILTERABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
-_TRANSFORM = re.compile(r"(years|months|days|hours)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
+_TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _BUCKET = re.compile(r"bucket\s*\(\s*(\d+)\s*,\s*(.+)\)", re.IGNORECASE | re.DOTALL)
+_TRUNCATE = re.compile(r"truncate\s*\(\s*(\d+)\s*,\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _TRANSFORM_PATTERNS = {"years": "yyyy", "months": "yyyy-MM", "hours": "yyyy-MM-dd-HH"}
 _DIGIT_FORMAT = re.compile(r"(?:[^%]|%[YmdHMSf])+")
 
@@ -102,10 +103,15 @@ def _hidden_expression(text: str, columns: Sequence[Column]) -> str:
     if transform is not None:
         column = _column_named(transform[2], columns)
         if column is not None:
-            unit = transform[1].lower()
+            unit = transform[1].lower().removesuffix("s") + "s"
             if unit == "days":
                 return day_expression(column.name)
             return f"date_format({quote(column.name)}, '{_TRANSFORM_PATTERNS[unit]}')"
+    truncated = _TRUNCATE.fullmatch(text)
+    cut = _column_named(truncated[2], columns) if truncated is not None else None
+    if truncated is not None and cut is not None:
+        name, width = quote(cut.name), truncated[1]
+        return f"left({name}, {width})" if cut.type == "string" else f"CAST({name} - pmod({name}, {width}) AS STRING)"
     bucket = _BUCKET.fullmatch(text)
     if bucket is not None:
         return f"CAST(pmod(hash({bucket[2]}), {bucket[1]}) AS STRING)"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lamina.errors import BadModelResult, Location
+from lamina.graph.model import KnowsVariables
 from lamina.spark.local_rows import make_frame
 from lamina.spark.pandas_rows import is_pandas, pandas_columns, pandas_rows
 from lamina.spark.recorded_modules import RecordedModules, raised_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from lamina.app.ports import PythonQuery
     from lamina.graph.model import Column, VariableValue
@@ -25,16 +25,16 @@ _SET_BY_FORMATS = ("spark.databricks.delta.", "spark.sql.parquet.fieldId.")
 _FENCE_HINT = "use DataFrames; settings of a model belong in `session_properties`"
 
 
-class ModelContext:
+class ModelContext(KnowsVariables):
     """What a Python model is called with first."""
 
     def __init__(
         self, session: SparkSession, tables: Mapping[str, str], variables: Mapping[str, VariableValue]
     ) -> None:
+        super().__init__(variables)
         self.spark = session
         """The task's own Spark session, in UTC."""
         self._tables = {_plain(name): relation for name, relation in tables.items()}
-        self._variables = variables
 
     def table(self, name: str) -> DataFrame:
         """The rows of a model or source that this model declares as a dependency."""
@@ -43,10 +43,6 @@ class ModelContext:
     def resolve_table(self, name: str) -> str:
         """Spark SQL that stands for a table of the environment, to be put into a query."""
         return self._relation(name)
-
-    def var(self, name: str, default: VariableValue = None) -> VariableValue:
-        """A variable of the project, or the default."""
-        return self._variables.get(name.lower(), self._variables.get(name, default))
 
     def _relation(self, name: str) -> str:
         relation = self._tables.get(_plain(name))
@@ -70,8 +66,8 @@ def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Colu
     try:
         function = _function(modules, query, name)
         context = ModelContext(session, query.tables, query.variables)
-        start, end = _inclusive(query)
-        result = function(context, start, end, query.execution_time.to_datetime(), **query.variables)
+        time = query.time
+        result = function(context, time.first, time.last, time.execution.to_datetime(), **query.variables)
         pieces = list(_pieces(result))
     except Exception as error:
         hint = "correct the model's code; the line is where it was last seen"
@@ -92,12 +88,6 @@ def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Colu
     for frame in frames[1:]:
         union = union.unionByName(frame)
     return union
-
-
-def _inclusive(query: PythonQuery) -> tuple[datetime | None, datetime | None]:
-    """Start and end as a model sees them: the end is the last microsecond inside."""
-    start = query.start.to_datetime() if query.start else None
-    return start, query.end.minus(1).to_datetime() if query.end else None
 
 
 def _function(modules: RecordedModules, query: PythonQuery, name: str) -> Callable[..., Any]:

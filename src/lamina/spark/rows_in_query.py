@@ -84,4 +84,4 @@ def _arrive(name: str, text: str) -> SparkColumn:
         case "float":
             return sf.col(name).cast("float")
         case _:
-            return arrive(name, text)
+            return arrive(sf.col(name), text)

@@ -47,7 +47,7 @@ _RUN = re.compile(r"[\w$]+")
 _COMMENT = re.compile(r"--(?P<line>[^\n]*)|/\*(?P<block>.*?)\*/", re.DOTALL)
 
 # Rendered when the model is evaluated, not when it is loaded: their structure must be known before macros are.
-_LATE_PROPERTIES = frozenset(
+LATE_PROPERTIES = frozenset(
     {
         "audits",
         "defaults",
@@ -209,7 +209,7 @@ def _read_property_value(lexed: Lexed, span: Span, key: str, is_kind: bool) -> V
         raise SyntaxProblem(f"`{key}` has no value", location=lexed.fragment.location)
     if key == "kind" and not is_kind:
         return _read_kind(lexed, span)
-    if lexed.has_macro(span) and key not in _LATE_PROPERTIES:
+    if lexed.has_macro(span) and key not in LATE_PROPERTIES:
         if key not in {"merge_filter", "when_matched"}:
             _refuse_second_value(lexed, span, key)
         return MacroValue(text=lexed.raw(span), location=lexed.place(span[0]))

@@ -13,6 +13,7 @@ from typing_extensions import assert_never
 from lamina.errors import BadPropertyValue, SyntaxProblem
 from lamina.sql.names import quote
 from lamina.sql.scopes import bind
+from lamina.sql.session_statements import statement_parts
 from lamina.sql.syntax import end_of_query, parse_query, place, to_spark, tokenise
 
 if TYPE_CHECKING:
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
     from lamina.sql.scopes import Bindings, QualifiedColumn, Relation, TableReference
     from lamina.sql.syntax import ParsedQuery
 
-__all__ = ["resolve_tables", "strftime_to_spark", "time_condition", "to_spark", "wrap_time_filter"]
+__all__ = [
+    "resolve_statement_tables",
+    "resolve_tables",
+    "strftime_to_spark",
+    "time_condition",
+    "to_spark",
+    "wrap_time_filter",
+]
 
 FILTERED = "_lamina"
 """The name of the query inside of a time filter."""
@@ -87,7 +95,25 @@ def resolve_tables(
     `default_schema`. A replaced table keeps answering to its old name in `orders.id`, `shop.orders.id` and
     `shop.orders.*`.
     """
-    query = parse_query(text, dialect, location)
+    return _with_tables(parse_query(text, dialect, location), tables, default_schema, default_catalog, location)
+
+
+def resolve_statement_tables(text: str, tables: Mapping[str, str]) -> str:
+    """A statement of Spark's SQL whose queries read other tables, as `resolve_tables` does it for a query.
+
+    Tables that the statement makes or changes stay, and so does all of a statement that cannot be read.
+    """
+    parts = statement_parts(text)
+    return text if parts is None else parts.before + _with_tables(parts.reading, tables)
+
+
+def _with_tables(
+    query: ParsedQuery,
+    tables: Mapping[str, str],
+    default_schema: str | None = None,
+    default_catalog: str | None = None,
+    location: Location | None = None,
+) -> str:
     bindings = bind(query.tree, location, default_schema)
     replaced: dict[TableReference, str] = {}
     for reference in bindings.references:

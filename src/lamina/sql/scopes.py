@@ -147,6 +147,9 @@ class _Binder:
             elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table) and node.alias:
                 scope = Scope(parent=scope)
                 self._declare(node.this, ctes, scope)
+            elif isinstance(node, exp.Merge | exp.MultitableInserts):
+                scope = Scope(parent=scope)
+                self._declare(node.args["using" if isinstance(node, exp.Merge) else "source"], ctes, scope)
             elif is_table_argument(node):
                 self._add_argument(node.expressions[0], ctes)
                 continue

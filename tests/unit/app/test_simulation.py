@@ -11,6 +11,8 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from lamina.errors import QueryFailed
 from lamina.graph.kinds import IncrementalByTimeRange, TimeColumn, View
 from lamina.graph.names import NodeName
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from lamina.timeline.interval import Interval
     from tests.kit.app import Process
     from tests.kit.engine import Row
+
+pytestmark = pytest.mark.slow
 
 FIRST = hours("2023-11-20")
 AFTER = FIRST + 24 * 480

@@ -10,7 +10,9 @@ import pytest
 
 from lamina.app.events import NodeFailed, Waiting
 from lamina.app.leases import LeaseKeeper
+from lamina.app.report import Report
 from lamina.errors import LeaseHeld, PlanOutdated
+from lamina.timeline.interval import Intervals
 from tests.kit.app import LEASE_TIME, Process, Running, Stops, orders, reading, shop, sleeping
 from tests.kit.state import owner
 
@@ -23,6 +25,17 @@ def units_written(*processes: Process) -> Counter:
             if node == "shop.orders":
                 found.update(unit.to_pair()[0][:10] for unit in orders().grain.units(interval))
     return found
+
+
+def assert_each_tells_what_it_did(commands: list[tuple[Report, Process]]) -> None:
+    """Also when it had to plan again after a part of its work."""
+    for report, process in commands:
+        (node,) = [each for each in report.to_dict()["nodes"] if each["name"] == "shop.orders"]
+        written = [interval for name, interval in process.engine.writes if name == "shop.orders"]
+        told = node["intervals"] if node["status"] == "succeeded" else []
+        assert Intervals.from_pairs(told) == Intervals.of(written)
+        assert report.status == ("succeeded" if process.engine.writes or report.views else "nothing_to_do")
+        assert (node["rows"] or 0) == len(units_written(process))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +53,8 @@ def test_the_same_build_twice_computes_every_unit_once(point):
     two.end()
 
     assert (one.error, two.error) == (None, None)
-    assert {one.report.status, two.report.status} <= {"succeeded", "nothing_to_do"}
     assert units_written(first, second) == {f"2024-01-0{day}": 1 for day in (1, 2, 3)}
+    assert_each_tells_what_it_did([(one.report, first), (two.report, second)])
     assert len(place.rows("shop.orders")) == 3
     assert place.unsettled().is_empty
 
@@ -56,6 +69,7 @@ def test_two_commands_that_start_together_end_together():
             assert command.error is None
             assert command.report.exit_code == 0
         assert units_written(*processes) == {f"2024-01-0{day}": 1 for day in range(1, 6)}
+        assert_each_tells_what_it_did([(run.report, process) for run, process in zip(running, processes, strict=True)])
         assert len(place.rows("shop.orders")) == 5
         assert place.unsettled().is_empty
 

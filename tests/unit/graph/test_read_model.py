@@ -249,8 +249,8 @@ def test_an_unknown_macro_is_refused_with_the_nearest():
 def test_a_model_that_is_computed_whole_has_no_interval_to_ask_for(kind: str):
     query = "SELECT\n @start_ds AS x, @execution_ds AS y"
     found = problems(f"MODEL (name a, kind {kind});\nSET x = @end_ds;\n{query};\nSET y = @start_ts")
-    assert [at(error) for error in found] == [("models/m.sql", line) for line in (3, 2, 5)]
-    assert "`@start_ds` has no value in a model of kind" in found[0].message
+    assert [at(error) for error in found] == [("models/m.sql", line) for line in (2, 3, 5)]
+    assert "`@start_ds` has no value in a model of kind" in found[1].message
 
 
 def test_only_variables_in_use_belong_to_the_model():
@@ -286,11 +286,46 @@ def test_python_macros_bring_their_modules():
 
 def test_statements_around_the_query_are_expanded():
     model = read_one(
-        "MODEL (name a); SET x = @region; @IF(false, SET y = 1); SELECT 1 AS x; ANALYZE TABLE @this_model",
+        "MODEL (name a); SET x = @region; @IF(false, SET y = 1); SELECT 1 AS x; ANALYZE TABLE @region",
         variables={"region": "eu"},
     )
     assert [text.expanded for text in model.body.pre_statements] == ["SET x = 'eu'"]
-    assert [text.expanded for text in model.body.post_statements] == ["ANALYZE TABLE @this_model"]
+    assert [text.expanded for text in model.body.post_statements] == ["ANALYZE TABLE 'eu'"]
+
+
+def test_a_model_has_no_table_of_its_own_around_its_query():
+    found = problems("MODEL (name a);\nSELECT * FROM @this_model;\nANALYZE TABLE @{this_model}")
+    assert [at(error) for error in found] == [("models/m.sql", 2), ("models/m.sql", 3)]
+    assert "`@this_model` has no value here" in found[0].message
+
+
+def read_by(text: str) -> dict[str, int | None]:
+    """The tables that a file names, and the lines where it does so first."""
+    (draft,) = read(text)
+    return {reference.name.to_text(): reference.location.line for reference in draft.references}
+
+
+def test_statements_around_a_query_are_read_like_it():
+    text = """MODEL (name a, kind FULL);
+CREATE TEMPORARY VIEW recent AS
+SELECT * FROM raw.orders;
+SELECT * FROM recent JOIN raw.customers JOIN Orders;
+INSERT INTO notes.log SELECT count(*) FROM recent, shop.b, raw.orders;
+CALL system.nothing(raw.third)
+"""
+    assert read_by(text) == {"raw.orders": 3, "raw.customers": 4, "orders": 4, "shop.b": 5}
+    assert read_by(text.replace("kind FULL", "kind EMBEDDED")) == {"recent": 4, "raw.customers": 4, "orders": 4}
+
+
+def test_a_temporary_view_may_have_the_name_of_a_table_that_is_written_with_its_schema():
+    text = "MODEL (name a); CREATE TEMP VIEW orders AS SELECT * FROM shop.orders; SELECT * FROM Orders"
+    assert read_by(text) == {"shop.orders": 1}
+
+
+def test_a_name_is_a_table_or_a_temporary_view_but_not_both():
+    found = problems("MODEL (name a);\nCREATE TEMP VIEW orders AS\nSELECT * FROM Orders;\nSELECT * FROM orders")
+    assert [at(error) for error in found] == [("models/m.sql", 2)]
+    assert "`orders` is read as a table before" in found[0].message
 
 
 def test_macros_in_a_header_are_expanded_but_late_ones_are_not():

@@ -276,3 +276,80 @@ def test_the_order_of_files_does_not_matter(parents, random):
     for name in graph.models:
         assert set(graph.parents(name)) <= placed
         placed.add(name)
+
+
+# --- statements around a query ----------------------------------------------------------------------------------------
+DAILY = ", kind INCREMENTAL_BY_TIME_RANGE (time_column ds)"
+TODAY = "WHERE ds BETWEEN @start_ds AND @end_ds"
+
+
+def windows_of(text: str) -> dict[str, tuple[str | None, str | None]]:
+    """From where to where a model reads its parents; those that it reads without bounds are left out."""
+    files = {
+        "days": model("shop.days", f"SELECT x, ds FROM raw.days {TODAY}", DAILY),
+        "others": model("shop.others", f"SELECT x, ds FROM raw.days {TODAY}", DAILY),
+        "seen": model("shop.seen", "SELECT x, ds FROM shop.others", ", kind VIEW"),
+        "reader": model("shop.reader", text, DAILY),
+    }
+    found = graph_of(files).models[NodeName("shop.reader")]
+    return {
+        str(name): (window.lower.base if window.lower else None, window.upper.base if window.upper else None)
+        for name, window in found.windows.items()
+    }
+
+
+WINDOWS = {
+    "the view is filtered": (
+        f"CREATE TEMP VIEW v AS SELECT * FROM shop.days {TODAY};\nSELECT x, ds FROM v",
+        {"shop.days": ("start", "end")},
+    ),
+    "the query filters the view": (
+        f"CREATE TEMP VIEW v AS SELECT * FROM shop.days -- all\n;\nSELECT x, ds FROM v {TODAY}",
+        {"shop.days": ("start", "end")},
+    ),
+    "views over views, and a view of the project": (
+        "CREATE TEMP VIEW v AS SELECT * FROM shop.days;\nCREATE TEMP VIEW w AS SELECT v.* FROM v JOIN shop.seen AS s"
+        f" ON v.ds = s.ds WHERE s.{TODAY[6:]} AND v.{TODAY[6:]};\nSELECT x, ds FROM w",
+        {"shop.days": ("start", "end"), "shop.others": ("start", "end")},
+    ),
+    "a view that nothing filters": ("CREATE TEMP VIEW v AS SELECT * FROM shop.days;\nSELECT x, ds FROM v", {}),
+    "a statement reads for itself": (
+        f"DECLARE most = (SELECT max(x) FROM shop.seen);\nSELECT x, ds FROM shop.days {TODAY}",
+        {"shop.days": ("start", "end")},
+    ),
+    "a statement reads more than the query": (
+        f"DECLARE most = (SELECT max(x) FROM shop.days);\nSELECT x, ds FROM shop.days {TODAY}",
+        {},
+    ),
+    "a statement reads more behind a view": (
+        f"DECLARE most = (SELECT max(x) FROM shop.seen);\nSELECT x, ds FROM shop.others {TODAY}",
+        {},
+    ),
+    "a view with names of its own": (
+        f"CREATE TEMP VIEW v (x, ds) AS SELECT ds, x FROM shop.days;\nSELECT x, ds FROM v {TODAY}",
+        {},
+    ),
+    "a statement behind the query": (
+        f"SELECT x, ds FROM shop.days {TODAY};\nINSERT INTO log SELECT count(*) FROM shop.days",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WINDOWS.values(), ids=WINDOWS)
+def test_how_far_a_model_reads_through_statements(text: str, expected: dict[str, tuple[str, str]]) -> None:
+    assert windows_of(text) == expected
+
+
+def test_a_temporary_view_is_no_external_table_and_hides_no_parent() -> None:
+    files = {
+        "orders": model("shop.orders", "SELECT 1 AS id"),
+        "full": model(
+            "shop.full",
+            "CREATE TEMP VIEW v AS SELECT * FROM orders;\nSELECT id FROM v;\nINSERT INTO log SELECT 1 FROM raw.x",
+        ),
+    }
+    graph = graph_of(files)
+    assert graph.models[NodeName("shop.full")].reads == ("raw.x", "shop.orders")
+    assert [notice.node for notice in graph.warnings if notice.code == "LAM-WARN-001"] == ["raw.x"]
+    assert [error.location.line for error in problems_of(files, strict=True)] == [4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,22 +135,96 @@ def test_what_forbids_restatement_is_left_alone(query: str, request_: dict[str, 
     assert planned(world, "2024-01-05T12:00:00Z", **request_)[1].action == "skip"
 
 
+HISTORY = ScdType2ByTime(unique_key=("x",))
+CHANGED = OVER_TIME.replace("x FROM", "x + 1 AS x FROM")
+NARROWER = OVER_TIME.replace("ds, x", "x")
+WIDER = OVER_TIME.replace("x FROM", "x, 1 AS y FROM")
+
+
 def test_a_changed_history_is_rebuilt_only_where_somebody_says_so():
-    world = World(folding(ScdType2ByTime(unique_key=("x",))))
+    world = World(folding(HISTORY))
     planned(world, "2024-01-05T12:00:00Z")
-    changed = OVER_TIME.replace("x FROM", "x + 1 AS x FROM")
-    world.change(folding(ScdType2ByTime(unique_key=("x",)), query=changed))
-    with pytest.raises(NotYetSupported):
-        planned(world, "2024-01-05T12:00:00Z")
     allowed = (
-        folding(ScdType2ByTime(unique_key=("x",)), query=changed, replay_on_change="full"),
-        folding(ScdType2ByTime(unique_key=("x",), policy=IncrementalPolicy()), query=changed),
+        folding(HISTORY, query=CHANGED, replay_on_change="full"),
+        folding(replace(HISTORY, policy=IncrementalPolicy()), query=CHANGED),
     )
     for made in allowed:
         world.change(made)
         plan, step = planned(world, "2024-01-05T12:00:00Z", carry_out=False)
         assert (step.reason, spans(step)) == ("query_changed", [("2024-01-01", "2024-01-05")])
+        assert (step.replay, step.continues) == ("full", None)
         assert [notice.code for notice in plan.warnings] == ["LAM-WARN-016"]
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "policy"),
+    [
+        (CHANGED, ("ds", "x"), "error"),
+        (WIDER, ("ds", "x", "y"), "error"),
+        (NARROWER, ("x",), "ignore"),
+        (NARROWER, ("x",), "allow"),
+    ],
+)
+def test_a_changed_history_goes_on_with_the_rows_of_the_version_before_it(
+    query: str, columns: tuple[str, ...], policy: Any
+):
+    world = World(folding(HISTORY))
+    _, first = planned(world, "2024-01-05T12:00:00Z")
+    kind = replace(HISTORY, policy=replace(HISTORY.policy, on_destructive_change=policy))
+    world.change(folding(kind, query=query, columns=columns))
+    plan, step = planned(world, "2024-01-05T12:00:00Z")
+    assert (step.action, step.replay, step.change) == ("seed_and_build", "forward", "forward_only")
+    assert step.explanation == (
+        "goes on with the rows that it holds now, because its query changed and its history is kept"
+    )
+    assert step.continues is not None
+    assert (step.continues.source, spans(step)) == (first.physical, [])
+    assert plan.warnings == ()
+    assert planned(world, "2024-01-05T12:00:00Z")[1].action == "skip"
+    _, step = planned(world, "2024-01-07T12:00:00Z")
+    assert (step.action, spans(step)) == ("build", [("2024-01-05", "2024-01-07")])
+
+
+def test_what_a_model_with_a_history_reads_may_change():
+    parent = model("shop.p", ["raw.t"], query="SELECT ds, x FROM raw.t")
+    child = folding(HISTORY, query="SELECT ds, x FROM shop.p", reads=("shop.p",))
+    world = World(parent, child)
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(model("shop.p", ["raw.t"], query="SELECT ds, x + 1 AS x FROM raw.t"), child)
+    _, step = planned(world, "2024-01-05T12:00:00Z")
+    assert (step.action, step.reason, step.cause) == ("seed_and_build", "upstream_changed", "shop.p")
+    assert [(batch.span, batch.begins_anew) for batch in step.batches] == [(None, False)]
+    assert all(step.action == "skip" for step in make_plan(world.inputs("2024-01-05T12:00:00Z")).steps)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "settings", "why"),
+    [
+        (HISTORY, NARROWER, {"columns": ("x",)}, "where columns go away or are not known"),
+        (HISTORY, "SELECT ds, x FROM raw.t", {}, "where columns go away or are not known"),
+        (replace(HISTORY, unique_key=("ds",)), OVER_TIME, {}, "where keys, partitions or other settings changed"),
+        (HISTORY, CHANGED, {"replay_on_change": "bounded-7d"}, "with `replay_on_change bounded-7d`"),
+    ],
+    ids=["a column less", "no time any more", "another key", "a part of it"],
+)
+def test_a_history_that_cannot_go_on_is_refused(kind: Any, query: str, settings: dict[str, Any], why: str):
+    world = World(folding(HISTORY))
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(folding(kind, query=query, **settings))
+    with pytest.raises(NotYetSupported) as caught:
+        planned(world, "2024-01-05T12:00:00Z")
+    assert caught.value.message.endswith(why)
+    assert caught.value.hint == "set `replay_on_change full` to rebuild it over its whole history"
+
+
+def test_a_request_for_a_changed_model_that_keeps_its_history_builds_it_anew():
+    kind = replace(UPSERT, policy=IncrementalPolicy(forward_only=True))
+    world = World(folding(kind))
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(folding(kind, query=CHANGED))
+    plan, step = planned(world, "2024-01-05T12:00:00Z", restate=("shop.t",))
+    assert (step.action, step.continues, spans(step)) == ("build", None, [("2024-01-01", "2024-01-05")])
+    assert [notice.code for notice in plan.warnings] == ["LAM-WARN-016"]
 
 
 def test_children_of_a_fold_do_not_wait_for_its_time():

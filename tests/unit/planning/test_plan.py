@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.errors import BadTime, LaminaError, NotYetSupported, UnknownName
+from lamina.errors import BadTime, LaminaError, Location, NotYetSupported, UnknownName
 from lamina.graph.kinds import Custom, Embedded, Managed, View
+from lamina.graph.model import FunctionCall, SqlText
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
+from lamina.sql.fragment import Fragment
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Interval
 from tests.kit.models import World, daily, instant, model, ranges
@@ -267,6 +269,27 @@ def test_run_refreshes_a_full_model_over_an_unknown_source_once_per_tick():
     plan = make_plan(world.inputs("2024-01-06T01:00:00Z", command="run"))
     assert steps(plan)["shop.full"].reason == "source_changed"
     assert not make_plan(world.inputs("2024-01-06T01:00:00Z", command="build")).has_work
+
+
+UNSEEN = {
+    "CREATE TEMP VIEW v USING jdbc OPTIONS (url 'x')": True,
+    "CREATE TEMP VIEW v AS SELECT 1 AS x": False,
+}
+
+
+@pytest.mark.parametrize(("statement", "is_due"), UNSEEN.items())
+def test_run_refreshes_a_full_model_that_reads_what_nobody_sees_once_per_tick(statement: str, is_due: bool):
+    entry = model("shop.full", query="SELECT * FROM v")
+    text = SqlText(source=Fragment(text=statement, location=Location()), expanded=statement)
+    world = World(replace(entry, body=replace(entry.body, pre_statements=(text,))))
+    build(world, "2024-01-05T10:00:00Z")
+    assert make_plan(world.inputs("2024-01-06T01:00:00Z", command="run")).has_work is is_due
+
+
+def test_run_refreshes_a_full_model_with_a_hook_before_it_once_per_tick():
+    world = World(replace(model("shop.full", query="SELECT 1 AS x"), pre_hooks=(FunctionCall(name="fetch"),)))
+    build(world, "2024-01-05T10:00:00Z")
+    assert make_plan(world.inputs("2024-01-06T01:00:00Z", command="run")).has_work
 
 
 def test_an_embedded_model_has_no_table_but_reaches_its_readers():

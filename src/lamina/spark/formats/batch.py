@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from lamina.app.records import TableShape
-from lamina.errors import BadModelResult, QueryFailed
+from lamina.errors import BadModelResult
+from lamina.graph.kinds import is_keyed
 from lamina.spark.compare_rows import HASH, Content, content_measures, with_hash
-from lamina.spark.kinds.problems import PROBLEM, problem_measures
+from lamina.spark.errors import condition_of
+from lamina.spark.kinds.problems import PROBLEM, check_fold
 from lamina.spark.output import find_time_column, in_interval
 from lamina.spark.partitions import NULL_FOLDER, is_attempt
 from lamina.spark.types import can_read_as, columns_of
@@ -20,7 +23,7 @@ from lamina.sql.names import quote
 from lamina.timeline.interval import Intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 KEPT = "_lamina_kept"
 """Tells rows of the base that are written along from new ones."""
+_REFUSED = "Lamina refuses to store a row"
+_RAISED = "USER_RAISED_EXCEPTION"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +78,10 @@ class Measured:
     """What a write job saw of its own rows."""
 
     rows: int
-    content: Content | None
+    content: Content | None = None
     """Of a whole table, or of recorded time where that is remembered."""
-    fresh: Content | None
+    fresh: Content | None = None
     null_times: int = 0
-    problems: Mapping[str, Any] = field(default_factory=dict)
-    """What forbids to put the rows into a table."""
 
     def of_whole(self) -> Contents:
         """What is to be remembered of a table that was written whole."""
@@ -191,27 +194,24 @@ def _aligned(column: Column, old_name: str | None) -> SparkColumn:
 
 # --- measuring --------------------------------------------------------------------------------------------------------
 class Observed:
-    """Rows that are measured by the job that writes them; rows that must not be stored are left out."""
+    """Rows that are measured by the job that writes them; rows without a time are left out.
+
+    What must not be stored fails the job, so that nothing has to be taken back afterwards: a job may show what it
+    writes, and what it measured may get lost.
+    """
 
     def __init__(
         self, rows: DataFrame, batch: Batch, *, is_append: bool = False, keeps_empty_text: bool = False
     ) -> None:
-        has_flag = KEPT in rows.columns
-        is_kept = sf.col(KEPT) if has_flag else sf.lit(is_append)
+        self._given, self._batch = rows, batch
+        is_kept = sf.col(KEPT) if KEPT in rows.columns else sf.lit(is_append)
         has_time = sf.col(quote(batch.time)).isNotNull() if batch.time and not is_append else sf.lit(True)
-        is_valid = is_kept | has_time
-        measures: dict[str, SparkColumn] = {
-            "rows": sf.count_if(~is_kept & has_time),
-            "null_times": sf.count_if(~is_valid),
-        }
+        self._is_valid = is_kept | has_time
         is_text = [
             not column.is_hidden and column.type == "string" and not keeps_empty_text for column in batch.columns
         ]
         self._texts = [column for column, is_one in zip(batch.columns, is_text, strict=True) if is_one]
-        for index, column in enumerate(self._texts):
-            measures[f"empty_{index}"] = sf.count_if(is_valid & sf.col(quote(column.name)).isin("", NULL_FOLDER))
-        if PROBLEM in rows.columns:
-            measures |= problem_measures()
+        measures = {"rows": sf.count_if(~is_kept & has_time), "null_times": sf.count_if(~self._is_valid)}
         remembered = None if is_append else batch.remembered
         if (batch.condition is None and batch.is_measured) or remembered is not None:
             rows = with_hash(rows, StructType([rows.schema[column.name] for column in batch.shape.columns]))
@@ -222,25 +222,63 @@ class Observed:
         self._observation = Observation()
         observed = rows.observe(self._observation, *[measure.alias(name) for name, measure in measures.items()])
         if batch.time and not is_append:
-            observed = observed.filter(is_valid)
+            observed = observed.filter(self._is_valid)
+        for refused in self._refused():
+            observed = observed.filter(sf.when(refused, sf.raise_error(sf.lit(_REFUSED))).otherwise(sf.lit(True)))
         self.rows = observed.drop(KEPT, HASH, PROBLEM)
 
-    def measured(self) -> Measured:
-        """What the job saw, once it has run; `BadModelResult` for values that would not come back as they are."""
-        found = self._observation.get
-        if "rows" not in found:
-            raise QueryFailed("Spark wrote the rows but did not report how many", hint="run the command again")
-        for index, column in enumerate(self._texts):
-            if found[f"empty_{index}"]:
+    def _refused(self) -> list[SparkColumn]:
+        """Conditions that hold for rows which must not be stored."""
+        has_problem = [sf.col(PROBLEM).isNotNull()] if PROBLEM in self._given.columns else []
+        return [*has_problem, *(_is_empty(column) for column in self._texts)]
+
+    @contextmanager
+    def writing(self, frame: DataFrame) -> Iterator[None]:
+        """Around the job: what it refuses to write is said in words of the model, which gave `frame`.
+
+        Which rows these are is looked up only then.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self._refused() and condition_of(error) == _RAISED:
+                self._explain(frame)
+            raise
+
+    def _explain(self, frame: DataFrame) -> None:
+        fold = self._batch.request.fold
+        if fold is not None and is_keyed(fold.kind):
+            check_fold(self._given, frame, fold.kind)
+        for column in self._texts:
+            if count := self._given.filter(self._is_valid & _is_empty(column)).count():
                 raise BadModelResult(
                     f"partition column `{column.name}` holds an empty text or `{NULL_FOLDER}` in "
-                    f"{found[f'empty_{index}']} rows, which Spark would read back as NULL",
+                    f"{count} {'row' if count == 1 else 'rows'}, which Spark would read back as NULL",
                     hint=f"use another value, such as `coalesce(nullif({column.name}, ''), 'none')`",
                 )
+
+    def measured(self, count: Callable[[], int]) -> Measured:
+        """What the job saw, once it has run.
+
+        Spark Connect before 4.2 waits a tenth of a second for that and then does without: rows are counted by `count`
+        then, and what else was measured is not known.
+        """
+        found = self._observation.get
+        if "rows" not in found:
+            return Measured(rows=count())
         return Measured(
             rows=int(found["rows"]),
             content=Content.of(found) if "content_rows" in found else None,
             fresh=Content.of(found, "fresh") if "fresh_rows" in found else None,
             null_times=int(found["null_times"]),
-            problems={name: count for name, count in found.items() if name.startswith("problem_")},
         )
+
+
+def count_new(written: DataFrame, batch: Batch) -> int:
+    """How many rows of a batch were written, where others may lie beside them that belong to another time."""
+    return (written if batch.condition is None else written.filter(batch.condition)).count()
+
+
+def _is_empty(column: PartitionColumn) -> SparkColumn:
+    """Holds for texts that would come back as NULL from the name of a folder."""
+    return sf.coalesce(sf.col(quote(column.name)).isin("", NULL_FOLDER), sf.lit(False))

@@ -84,11 +84,12 @@ class DeltaFormat(LakeFormat):
         publish = decide(change.batch.shape)
         task.reach("write.half_folder")
         number_writes(session, publish)
-        apply_rows(session, observed.rows, change.base.head.generation, change.action)
-        measured = observed.measured()
+        table = change.base.head.generation
+        with observed.writing(task.frame):
+            apply_rows(session, observed.rows, table, change.action)
         snapshot = landed_version(session, publish)
-        head = change.base.head
-        shown = session.sql(f"SELECT * FROM {table_name(head.generation)} VERSION AS OF {snapshot}")
+        shown = session.sql(f"SELECT * FROM {table_name(table)} VERSION AS OF {snapshot}")
+        measured = observed.measured(lambda: _rows_added(session, table, snapshot))
         return measured, Shown(publish=publish, snapshot=snapshot), shown
 
     def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
@@ -153,6 +154,13 @@ def find_version(session: SparkSession, publish: CommitRows | WriteThrough) -> i
     history = session.sql(f"DESCRIBE HISTORY {table_name(publish.generation)} LIMIT {_MANY}")
     found = history.filter(sf.col("userMetadata") == _mark(publish)).select("version").collect()
     return int(found[0]["version"]) if found else None
+
+
+def _rows_added(session: SparkSession, table: str, version: int | None) -> int:
+    """How many rows the transaction of a version wrote."""
+    history = session.sql(f"DESCRIBE HISTORY {table_name(table)} LIMIT {_MANY}")
+    told = history.filter(f"version = {version}").select(sf.col("operationMetrics")["numOutputRows"]).collect()
+    return int(told[0][0] or 0) if told else 0
 
 
 def fence(session: SparkSession, publish: CommitRows | WriteThrough) -> int | None:

@@ -95,11 +95,13 @@ class IcebergFormat(LakeFormat):
             _apply(session, rows, head, target, change.action)
         else:
             observed = Observed(change.rows, change.batch, keeps_empty_text=True)
-            _apply(session, observed.rows, head, target, change.action)
-            measured = observed.measured()
+            with observed.writing(task.frame):
+                _apply(session, observed.rows, head, target, change.action)
         snapshot = snapshot_of_reference(session, head.generation, branch)
         if snapshot is None:
             raise EngineError(f"branch `{branch}` of `{head.generation}` is gone", hint="run the command again")
+        if measured is None:
+            measured = observed.measured(lambda: _rows_added(session, head.generation, snapshot))
         return measured, OnBranch(branch=branch, snapshot=snapshot, former=former), session.table(target)
 
     def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
@@ -164,6 +166,13 @@ def snapshot_of_reference(session: SparkSession, table: str, name: str) -> int |
     """The snapshot that a branch of a table stands for."""
     rows = session.sql(f"SELECT snapshot_id FROM {table_name(table)}.refs WHERE name = {text_literal(name)}").collect()
     return int(rows[0][0]) if rows else None
+
+
+def _rows_added(session: SparkSession, table: str, snapshot: int) -> int:
+    """How many rows the write that made a snapshot added."""
+    text = f"SELECT summary['added-records'] FROM {table_name(table)}.snapshots WHERE snapshot_id = {snapshot}"
+    told = session.sql(text).collect()
+    return int(told[0][0] or 0) if told else 0
 
 
 def fast_forward_text(publish: FastForward) -> str:

@@ -18,9 +18,18 @@ from lamina.app.records import RowAction
 from lamina.app.rendering import head_relation
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalUnmanaged, is_keyed
-from lamina.spark.formats.batch import Observed, check_base, kept_rows, new_rows, plan_batch, widened, with_kept
+from lamina.spark.formats.batch import (
+    Observed,
+    check_base,
+    count_new,
+    kept_rows,
+    new_rows,
+    plan_batch,
+    widened,
+    with_kept,
+)
 from lamina.spark.formats.comparison import Compared, compare
-from lamina.spark.kinds.fold import folded, refuse_folded
+from lamina.spark.kinds.fold import folded
 from lamina.spark.kinds.merge import changes, merge_text
 from lamina.spark.kinds.problems import PROBLEM
 from lamina.spark.tables import ATTEMPT_PROPERTY, create_table, table_name
@@ -143,16 +152,15 @@ class LakeFormat(ABC):
         name = request.table.generation
         self.create(task.session, name, batch.shape, layout, request.table)
         task.reach("write.half_folder")
-        observed = Observed(new, batch, keeps_empty_text=self.keeps_empty_text)
-        observed.rows.writeTo(table_name(name)).append()
-        measured = observed.measured()
-        if request.fold is not None:
-            refuse_folded(measured.problems, task.frame, request.fold)
-        snapshot = self.snapshot_of(task.session, name)
 
         def read_table(_stored: StructType | None = None) -> DataFrame:
             return task.session.table(table_name(name))
 
+        observed = Observed(new, batch, keeps_empty_text=self.keeps_empty_text)
+        with observed.writing(task.frame):
+            observed.rows.writeTo(table_name(name)).append()
+        measured = observed.measured(lambda: count_new(read_table(), batch))
+        snapshot = self.snapshot_of(task.session, name)
         if kept is None:
             compared = compare(task.frame, batch, measured, read_table, read_table, has_old=False)
         else:
@@ -295,11 +303,9 @@ def stage(task: Task, change: Change, *, keeps_empty_text: bool) -> Measured:
     """Write the rows of a change into the batch's folder and see to it that they may be used."""
     observed = Observed(change.rows, change.batch, keeps_empty_text=keeps_empty_text)
     task.reach("write.half_folder")
-    observed.rows.write.mode("error").parquet(task.path)
-    measured = observed.measured()
-    if task.request.fold is not None:
-        refuse_folded(measured.problems, task.frame, task.request.fold)
-    return measured
+    with observed.writing(task.frame):
+        observed.rows.write.mode("error").parquet(task.path)
+    return observed.measured(lambda: count_new(staged_rows(task.session, task.path, change.batch.shape), change.batch))
 
 
 def _action(request: WriteRequest, batch: Batch) -> RowAction:

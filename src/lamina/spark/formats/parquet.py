@@ -25,6 +25,7 @@ from lamina.spark.formats.batch import (
     Batch,
     Observed,
     check_base,
+    count_new,
     kept_rows,
     new_rows,
     plan_batch,
@@ -32,7 +33,7 @@ from lamina.spark.formats.batch import (
     with_kept,
 )
 from lamina.spark.formats.comparison import Compared, compare
-from lamina.spark.kinds.fold import folded, refuse_folded
+from lamina.spark.kinds.fold import folded
 from lamina.spark.kinds.problems import PROBLEM
 from lamina.spark.output import find_time_column
 from lamina.spark.partitions import LONGEST_FOLDER, attempt_column, find_time_key, plan_partitions, too_long, touch
@@ -152,7 +153,7 @@ def _write_at_once(session: SparkSession, frame: DataFrame, batch: _FolderBatch,
         kept = _kept_rows(session, batch.request.base, batch, batch.partly)
         rows = with_kept(rows, kept)
     reach("write.half_folder")
-    measured = _write(rows, batch, root, is_append=False)
+    measured = _write(session, rows, frame, batch, root)
     folders = _folders(session, rows, batch, root)
     compared = _compare(session, frame, batch, measured, root)
     return _written(batch, measured, folders, batch.gone | batch.partly, compared, statements=1)
@@ -170,8 +171,7 @@ def _write_fold(
     batch = _plan_fold(rows, request, fold)
     rows = new_rows(rows, batch)
     reach("write.half_folder")
-    measured = _write(rows, batch, root, is_append=False)
-    refuse_folded(measured.problems, frame, fold)
+    measured = _write(session, rows, frame, batch, root)
     folders = _folders(session, rows.drop(PROBLEM), batch, root)
     return _written(batch, measured, folders, batch.gone, Compared(), statements=1)
 
@@ -188,7 +188,7 @@ def _rows_of(session: SparkSession, base: Base) -> DataFrame | None:
 def _write_and_look(session: SparkSession, frame: DataFrame, batch: _FolderBatch, root: str, reach: Reach) -> Written:
     base = batch.request.base
     rows = new_rows(frame, batch)
-    measured = _write(rows, batch, root, is_append=False)
+    measured = _write(session, rows, frame, batch, root)
     reach("write.half_folder")
     folders = _folders(session, rows, batch, root)
     compared = _compare(session, frame, batch, measured, root)
@@ -198,7 +198,7 @@ def _write_and_look(session: SparkSession, frame: DataFrame, batch: _FolderBatch
     touched = inside | (frozenset(folders) & frozenset(base.manifest))
     if not touched:
         return _written(batch, measured, folders, frozenset(), compared, statements=2)
-    _write(_kept_rows(session, base, batch, touched), batch, root, is_append=True)
+    _write(session, _kept_rows(session, base, batch, touched), frame, batch, root, is_append=True)
     folders = _folders(session, rows, batch, root)
     return _written(batch, measured, folders, touched, compared, statements=3)
 
@@ -279,18 +279,28 @@ def _all(conditions: Iterable[SparkColumn]) -> SparkColumn:
     return first
 
 
-def _write(rows: DataFrame, batch: _FolderBatch, root: str, *, is_append: bool) -> Measured:
-    """Run one job that writes rows and measures them on the way."""
+def _write(
+    session: SparkSession,
+    rows: DataFrame,
+    frame: DataFrame,
+    batch: _FolderBatch,
+    root: str,
+    *,
+    is_append: bool = False,
+) -> Measured:
+    """Run one job that writes rows and measures them on the way; `frame` is what the model gave."""
     observed = Observed(rows, batch, is_append=is_append)
     writer = observed.rows.write.mode("append" if is_append else "error")
     if batch.columns:
         writer = writer.partitionBy(*[column.name for column in batch.columns])
+    path = f"{root}/{batch.request.folder}"
     try:
-        writer.parquet(f"{root}/{batch.request.folder}")
+        with observed.writing(frame):
+            writer.parquet(path)
     except Exception as error:
         _explain_long_values(rows, batch, error)
         raise
-    return observed.measured()
+    return observed.measured(lambda: count_new(read_back(session, path, observed.rows.schema), batch))
 
 
 def _keys_in(rows: DataFrame, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime, is_keyed
-from lamina.spark.kinds.problems import refuse_problems
+from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
 from lamina.spark.kinds.scd_type_2 import scd_type_2
 from lamina.spark.kinds.upsert import upserted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from pyspark.sql import DataFrame
 
     from lamina.app.ports import Fold
@@ -26,9 +22,3 @@ def folded(base: DataFrame | None, frame: DataFrame, fold: Fold) -> DataFrame:
     if isinstance(kind, ScdType2ByTime | ScdType2ByColumn):
         return scd_type_2(base, frame, kind, execution_time=fold.execution_time)
     raise TypeError(kind)
-
-
-def refuse_folded(found: Mapping[str, Any], frame: DataFrame, fold: Fold) -> None:
-    """Raise `BadModelResult` for what the job found; `frame` are the new rows as they came."""
-    if is_keyed(fold.kind):
-        refuse_problems(found, frame, fold.kind)

@@ -1,13 +1,13 @@
 """What forbids to fold new rows into a table, found in the job that folds them.
 
 The result of a fold has a hidden column that names what is wrong with a row, and rows with which something is wrong
-are always in the result. They are counted at its top, while it is written: a count further down would be lost where
-Spark finds, half-way, that a part of the query is empty. Which keys are concerned is looked up only then.
+are always in the result: they fail the job that would write them. What it was, and which keys are concerned, is looked
+up only then.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
@@ -16,9 +16,6 @@ from lamina.graph.kinds import IncrementalByUniqueKey
 from lamina.spark.kinds.keys import IS_REPEATED, key_columns, with_keys, with_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from lamina.graph.kinds import KeyedKind
@@ -33,39 +30,30 @@ OPEN_TWICE = "open_twice"
 _MOST_NAMED = 5
 
 
-def problem_measures() -> dict[str, SparkColumn]:
-    """Aggregates over the result of a fold, to be observed while it is written."""
+def check_fold(folded: DataFrame, batch: DataFrame, kind: KeyedKind) -> None:
+    """Raise `BadModelResult` when the result of a fold must not be used; `batch` are the new rows as they came."""
     problems = (NULL_KEY, REPEATED_KEY, NULL_TIME, OPEN_TWICE)
-    return {f"problem_{name}": sf.count_if(sf.col(PROBLEM) == name) for name in problems}
-
-
-def refuse_problems(found: Mapping[str, Any], batch: DataFrame, kind: KeyedKind) -> None:
-    """Raise `BadModelResult` when `problem_measures` found anything; `batch` are the new rows as they came."""
+    counts = [sf.count_if(sf.col(PROBLEM) == name).alias(name) for name in problems]
+    found = folded.agg(*counts).collect()[0].asDict()
     key = ", ".join(kind.unique_key)
-    if count := found[f"problem_{NULL_KEY}"]:
+    if count := found[NULL_KEY]:
         raise BadModelResult(
             f"the unique key `{key}` is NULL in {count} of the new rows",
             hint="leave such rows out in the query, or replace NULL with a value there",
         )
-    if found[f"problem_{REPEATED_KEY}"]:
+    if found[REPEATED_KEY]:
         raise _repeated(batch, kind)
-    if count := found[f"problem_{NULL_TIME}"]:
+    if count := found[NULL_TIME]:
         time = getattr(kind, "updated_at_name", None)
         raise BadModelResult(
             f"`{time}` is NULL in {count} of the new rows; nothing says when they began",
             hint=f"give them a time in the query, as with `coalesce({time}, created_at)`",
         )
-    if count := found[f"problem_{OPEN_TWICE}"]:
+    if count := found[OPEN_TWICE]:
         raise BadModelResult(
             f"{count} rows of the table are open beside another one of the same unique key `{key}`",
             hint="go back to the `unique_key` that the table was written with, or build a new version",
         )
-
-
-def check_fold(folded: DataFrame, batch: DataFrame, kind: KeyedKind) -> None:
-    """Raise `BadModelResult` as `refuse_problems` does, by a job of its own."""
-    measures = [measure.alias(name) for name, measure in problem_measures().items()]
-    refuse_problems(folded.agg(*measures).collect()[0].asDict(), batch, kind)
 
 
 def _repeated(batch: DataFrame, kind: KeyedKind) -> BadModelResult:

@@ -20,7 +20,7 @@ from lamina.graph.kinds import ScdType2ByColumn, ScdType2ByTime
 from lamina.spark.kinds.columns import find_column, side_by_side
 from lamina.spark.kinds.comparable import comparable
 from lamina.spark.kinds.keys import IS_REPEATED, is_null_key, key_columns, with_keys, with_order
-from lamina.spark.kinds.problems import NULL_KEY, NULL_TIME, OPEN_TWICE, PROBLEM, REPEATED_KEY, check_fold
+from lamina.spark.kinds.problems import NULL_KEY, NULL_TIME, OPEN_TWICE, PROBLEM, REPEATED_KEY
 from lamina.spark.types import is_timestamp, type_text
 from lamina.sql.names import quote
 from lamina.timeline.interval import Instant
@@ -92,11 +92,6 @@ def changed_histories(base: DataFrame, source: DataFrame, kind: ScdType2, *, exe
     """Of what `scd_type_2` gives only the rows that are not in `base`: those that begin, and those that end now."""
     rules = _rules(source, kind, execution_time)
     return _histories(base, source, kind, rules, execution_time, only_changed=True)
-
-
-def check_source(source: DataFrame, kind: ScdType2) -> None:
-    """Raise `BadModelResult` for keys that are NULL or repeated and for rows without a time; by a job of its own."""
-    check_fold(scd_type_2(None, source, kind, execution_time=_EPOCH), source, kind)
 
 
 # --- what the kinds do differently ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing_extensions import assert_never
 
 from lamina.spark.kinds.columns import find_column, side_by_side
 from lamina.spark.kinds.keys import IS_LAST, IS_REPEATED, is_null_key, key_columns, with_keys, with_order
-from lamina.spark.kinds.problems import NULL_KEY, PROBLEM, REPEATED_KEY, check_fold
+from lamina.spark.kinds.problems import NULL_KEY, PROBLEM, REPEATED_KEY
 from lamina.sql.merge_clauses import Delete, MergeClause, UpdateAll, UpdateSome, read_merge_clauses
 from lamina.sql.names import quote
 
@@ -49,11 +49,6 @@ def upserted(base: DataFrame | None, batch: DataFrame, kind: IncrementalByUnique
         is_deleted = sf.coalesce(sf.col(_CLAUSE).isin(deletes), sf.lit(False))
         decided = decided.filter(~is_deleted | sf.col(PROBLEM).isNotNull())
     return decided.select(*(_value(field, changes) for field in source.schema.fields), PROBLEM)
-
-
-def check_keys(batch: DataFrame, kind: IncrementalByUniqueKey) -> None:
-    """Raise `BadModelResult` for keys that are NULL, or repeated without an order that decides; by a job of its own."""
-    check_fold(upserted(None, batch, kind), batch, kind)
 
 
 def _latest(batch: DataFrame, kind: IncrementalByUniqueKey) -> DataFrame:

@@ -1,0 +1,142 @@
+"""Models that keep their history: a new version begins with the rows of the one before it and goes on from there.
+
+What only earlier runs knew cannot be computed again, so a changed model of these kinds is not built anew. Its new
+version is a copy of what the environment shows, and the next run is the first one by the new definition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeGuard
+
+from lamina.graph.kinds import folds, may_be_restated, stores_rows
+from lamina.graph.spans import uses_span
+from lamina.identity.naming import next_name
+from lamina.timeline.interval import EMPTY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamina.environments.pointers import Pointer
+    from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
+    from lamina.identity.naming import PhysicalName
+    from lamina.planning.inputs import PlanInputs, VersionFacts
+    from lamina.planning.reasons import Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """A version that begins with the rows of the one before it."""
+
+    node: NodeName
+    source: PhysicalName
+    target: PhysicalName
+
+
+def keeps_history(model: Model) -> bool:
+    """Whether a change of the model must not have it built anew."""
+    if not stores_rows(model.kind):
+        return False
+    policy = getattr(model.kind, "policy", None)
+    if policy is not None and policy.forward_only:
+        return not (folds(model.kind) and model.replay_on_change == "full")
+    return (model.replay_on_change or "full") != "full"
+
+
+def continuations_of(
+    inputs: PlanInputs,
+    before: Mapping[NodeName, Pointer],
+    differences: Mapping[NodeName, Difference],
+    restated: frozenset[NodeName],
+) -> Mapping[NodeName, Continuation]:
+    """The models of which a new version goes on where the former one ends.
+
+    It is always a new table, also where the version was built before: that one knows nothing of what came since. Only
+    what the baseline shows is shared.
+    """
+    found: dict[NodeName, Continuation] = {}
+    for name, difference in differences.items():
+        model, pointer = inputs.graph.models[name], before.get(name)
+        is_anew = (inputs.flags.force or name in restated) and may_be_restated(model.kind)
+        if pointer is None or pointer.physical is None or is_anew or _is_shared(inputs, name):
+            continue
+        former = inputs.facts.get(pointer.physical)
+        if has_runs(former) and _may_continue(inputs, model, difference, former):
+            target = next_name(name, inputs.versions[name].version, inputs.facts)
+            found[name] = Continuation(node=name, source=pointer.physical, target=target)
+    return found
+
+
+def has_runs(facts: VersionFacts | None) -> TypeGuard[VersionFacts]:
+    """Whether anything was ever put into the version's table."""
+    return facts is not None and (facts.built_at is not None or not facts.covered.is_empty)
+
+
+def _may_continue(inputs: PlanInputs, model: Model, difference: Difference, former: VersionFacts) -> bool:
+    """Whether rows of the former version may stand in the new one: no column is lost that the model wants to keep."""
+    if not (difference.is_version_new and folds(model.kind) and keeps_history(model)):
+        return False
+    if (model.replay_on_change or "forward") != "forward":
+        return False
+    if uses_span(inputs.graph.models, model) == former.covered.is_empty:
+        # Runs that go on in time and runs over everything cannot follow each other.
+        return False
+    match difference.reason:
+        case "upstream_changed":
+            return True
+        case "query_changed":
+            before = inputs.previous.get(model.name)
+            return before is not None and _has_same_config(inputs, model) and _columns_fit(before, model)
+        case _:
+            return False
+
+
+def _has_same_config(inputs: PlanInputs, model: Model) -> bool:
+    """Whether keys, partitions, format and the like are those that the rows were written with."""
+    former = inputs.previous_fingerprints.get(model.name)
+    return former is not None and former.config == inputs.versions[model.name].fingerprint.config
+
+
+def _columns_fit(former: Model, model: Model) -> bool:
+    """Whether the columns are known, and none of them comes or goes that the model does not allow to."""
+    if not former.columns or not model.columns or not folds(model.kind):
+        return False
+    was, is_now = ({column.name.casefold() for column in each.columns or ()} for each in (former, model))
+    policy = model.kind.policy
+    may_lose = was <= is_now or policy.on_destructive_change != "error"
+    return may_lose and (is_now <= was or policy.on_additive_change != "error")
+
+
+def _is_shared(inputs: PlanInputs, name: NodeName) -> bool:
+    """Whether the baseline shows the version already, or this environment does."""
+    version = inputs.versions[name].version
+    shown = (inputs.baseline.pointers.get(name), inputs.environment.pointers.get(name))
+    return any(pointer is not None and pointer.version == version for pointer in shown)
+
+
+def with_continuations(inputs: PlanInputs, continuations: Mapping[NodeName, Continuation]) -> PlanInputs:
+    """The inputs as they are once the new versions have begun."""
+    if not continuations:
+        return inputs
+    targets = {name: each.target for name, each in continuations.items()}
+    begun = {each.target: _begun(inputs, each) for each in continuations.values()}
+    return replace(inputs, physical={**inputs.physical, **targets}, facts={**inputs.facts, **begun})
+
+
+def _begun(inputs: PlanInputs, continuation: Continuation) -> VersionFacts:
+    """What will be known then: the same time is recorded, and nothing was run by the new definition yet."""
+    version = inputs.versions[continuation.node]
+    return replace(
+        inputs.facts[continuation.source],
+        physical=continuation.target,
+        version=version.version,
+        definition_id=version.definition_id,
+        fingerprint=version.fingerprint,
+        mark=0,
+        head_sequence=1,
+        reopened=EMPTY,
+        built_at=None,
+        reads=(),
+        rewritten_at=0,
+    )

@@ -1,0 +1,161 @@
+"""Models that keep their history when they or what they read change: nothing is lost, and no run is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lamina.errors import EngineError
+from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
+from lamina.graph.model import Model
+from lamina.timeline.interval import Interval
+from tests.kit.app import Killed, Place, Process, Running, january, sleeping, statuses
+from tests.kit.engine import Fault, Row
+from tests.kit.models import model, ranges
+
+NOON = "2024-01-{:02}T12:00:00Z"
+APPEND = IncrementalUnmanaged()
+KEPT_UPSERT = IncrementalByUniqueKey(unique_key=("ds",), policy=IncrementalPolicy(forward_only=True))
+FORMATS = ["parquet", "delta", "iceberg"]
+
+
+def parent(text: str) -> Model:
+    return model("shop.menu", ["raw.menu"], query=f"SELECT ds, '{text}' AS x FROM raw.menu")
+
+
+def history(kind: Any = APPEND, **settings: Any) -> Model:
+    settings.setdefault("query", "SELECT ds, x FROM shop.menu")
+    return model("shop.history", ["shop.menu"], kind=kind, **settings)
+
+
+class Menu:
+    """A project whose menu changes; what a run of the history gives is what the menu is at that time."""
+
+    def __init__(self, kind: Any = APPEND, **settings: Any) -> None:
+        self.kind, self.settings = kind, settings
+        self.text = "first"
+        self.place = Place(parent("first"), history(kind, **settings), sources={"raw.menu": january(1)})
+
+    def change(self, text: str) -> None:
+        self.text = text
+        self.place.project.change(parent(text), history(self.kind, **self.settings))
+
+    def compute(self, node: str, interval: Interval | None, sql: str) -> Iterable[Row]:
+        return [("2024-01-01", self.text)]
+
+    def process(self, point: str | None = None, occurrence: int = 1) -> Process:
+        if point is None:
+            return self.place.process(compute=self.compute)
+        return self.place.dying(point, occurrence, compute=self.compute)
+
+    def rows(self, environment: str = "prod") -> list[str]:
+        return [text for _, text in self.place.rows("shop.history", environment)]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_history_goes_on_when_what_it_reads_changes(table_format: str):
+    menu = Menu(table_format=table_format)
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    report = menu.process().build(NOON.format(3))
+    assert statuses(report) == {"shop.menu": "succeeded", "shop.history": "succeeded"}
+    assert menu.rows() == ["first", "second"]
+    assert menu.process().build(NOON.format(3)).status == "nothing_to_do"
+
+
+def test_going_back_to_what_was_read_before_goes_on_all_the_same():
+    menu = Menu()
+    menu.process().build(NOON.format(2))
+    for day, text in enumerate(("second", "first", "second"), 3):
+        menu.change(text)
+        menu.process().build(NOON.format(day))
+    assert sorted(menu.rows()) == ["first", "first", "second", "second"]
+    assert len(set(menu.place.pointers().values())) == 2
+
+
+def test_another_environment_goes_on_by_itself():
+    menu = Menu()
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    menu.process().build(NOON.format(3), "dev")
+    assert (menu.rows(), menu.rows("dev")) == (["first"], ["first", "second"])
+    menu.process().build(NOON.format(3))
+    assert menu.rows() == ["first", "second"]
+
+
+def points(menu: Menu) -> list[tuple[str, int]]:
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    watched = menu.process()
+    watched.build(NOON.format(3))
+    return sorted((point, number + 1) for point, often in watched.stops.reached.items() for number in range(often))
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("kind", [APPEND, KEPT_UPSERT])
+def test_killed_anywhere_the_next_command_does_the_run_once(kind: Any, table_format: str):
+    expected = ["first", "second"] if kind is APPEND else ["second"]
+    found = points(Menu(kind, table_format=table_format))
+    assert {"seed.intent", "seed.decided"} <= {point for point, _ in found}
+    for point, occurrence in found:
+        menu = Menu(kind, table_format=table_format)
+        menu.process().build(NOON.format(2))
+        menu.change("second")
+        with pytest.raises(Killed):
+            menu.process(point, occurrence).build(NOON.format(3))
+        assert menu.rows() in (["first"], expected), point
+        menu.place.clock.advance(200)
+        assert menu.process().build(NOON.format(3)).status in {"succeeded", "nothing_to_do"}, point
+        assert menu.rows() == expected, point
+        assert menu.process().build(NOON.format(3)).status == "nothing_to_do", point
+
+
+def test_a_run_that_fails_leaves_readers_with_what_they_had():
+    menu = Menu()
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    broken = menu.process()
+    broken.engine.faults.append(Fault("write", EngineError("no more space"), about="history"))
+    assert broken.build(NOON.format(3)).status == "failed"
+    assert menu.rows() == ["first"]
+    assert menu.process().build(NOON.format(3)).status == "succeeded"
+    assert menu.rows() == ["first", "second"]
+
+
+def test_a_source_that_others_write_meanwhile_is_planned_for_anew():
+    menu = Menu()
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    first, sleep = sleeping(menu.place, "engine.prepare", compute=menu.compute)
+    running = Running(lambda: first.build(NOON.format(3)))
+    assert sleep.begun.wait(20)
+    menu.process().build(NOON.format(3))
+    sleep.over.set()
+    assert running.end().error is None
+    assert menu.rows() == ["first", "second"]
+
+
+def test_recorded_time_goes_on_where_it_ends():
+    query = "SELECT ds, x FROM shop.menu WHERE ds BETWEEN @start_ds AND @end_ds"
+    menu = Menu(query=query, start="2024-01-01")
+    menu.process().build(NOON.format(3))
+    menu.change("second")
+    report = menu.process().build(NOON.format(3))
+    assert [step.replay for step in report.plan.steps] == ["full", "forward"]
+    assert menu.rows() == ["first"]
+    assert menu.place.covered("shop.history") == ranges(("2024-01-01", "2024-01-03"))
+    menu.process().run(NOON.format(4))
+    assert menu.rows() == ["first", "second"]
+    assert menu.place.covered("shop.history") == ranges(("2024-01-01", "2024-01-04"))
+
+
+def test_a_model_that_says_so_is_built_anew():
+    menu = Menu(replace(APPEND, policy=IncrementalPolicy(disable_restatement=True)))
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    report = menu.process().build(NOON.format(3))
+    assert [notice.code for notice in report.plan.warnings] == ["LAM-WARN-016"]
+    assert menu.rows() == ["second"]
