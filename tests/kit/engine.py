@@ -292,6 +292,7 @@ class FakeEngine:
         catalogs: Mapping[str, frozenset[str]] | None = None,
     ) -> bool:
         self._call("prepare", owner_command)
+        self.cancelled.clear()
         return self.is_alone
 
     def placed(self, generation: str, table_format: TableFormat) -> str:

@@ -219,6 +219,12 @@ def test_a_seed_in_another_encoding_is_read_as_declared(project):
     assert opened.seed_text("seeds/x.csv") == "a\r\nä\r\n"
 
 
+def test_lines_of_a_seed_that_end_in_their_own_way_have_columns(project):
+    kind = "SEED (path '../seeds/x.csv', csv_settings (lineterminator = '|'))"
+    folder = project({"models/x.sql": f"MODEL (name shop.x, kind {kind})", "seeds/x.csv": "a,b|1,2|"})
+    assert [column.name for column in folder.graph().models["shop.x"].columns] == ["a", "b"]
+
+
 def test_sources_are_read_in_all_their_forms(project):
     folder = project(
         {
@@ -241,6 +247,13 @@ sources:
     assert graph.sources["raw.orders"].columns[0].type == "int"
     assert graph.sources["raw.orders"].description == "from the till"
     assert graph.warnings == ()
+
+
+def test_a_source_without_a_name_is_told_by_its_place_in_the_list(project):
+    yaml = "sources:\n- name: raw.t\n- columns: {id: INT}\n"
+    error = project({"models/a.sql": "MODEL (name a); SELECT 1 AS x", "sources/s.yml": yaml}).problem()
+    assert error.message == "entry 2 of `sources` has no `name`"
+    assert (error.location.file, error.location.line) == ("sources/s.yml", 3)
 
 
 def test_strict_sources_make_warnings_errors(project):

@@ -229,6 +229,21 @@ def test_a_wrong_decorator_is_refused(project, arguments, expected):
     assert (error.location.file, error.location.line) == ("models/p.py", 3)
 
 
+@pytest.mark.parametrize("parameters", ["", "context, start", "context, start, end, execution_time, more"])
+def test_a_function_that_cannot_be_called_is_refused(project, parameters):
+    code = HEAD + execute().replace("context, start, end, execution_time, **kwargs", parameters)
+    assert f"({parameters})" in code
+    error = project({"models/p.py": code}).problem()
+    assert type(error) is BadPythonModel
+    assert (error.location.file, error.location.line) == ("models/p.py", 3)
+
+
+def test_a_parameter_behind_the_others_is_a_variable(project):
+    code = HEAD + execute().replace("execution_time, **kwargs", "execution_time, region, other=1")
+    folder = project({"models/p.py": code, "lamina.yaml": "name: shop\nvariables: {region: eu, unused: 1}\n"})
+    assert dict(folder.graph().models["shop.p"].body.variables) == {"region": "eu"}
+
+
 def test_two_functions_of_one_name_are_refused(project):
     code = HEAD + execute() + "\n" + execute().replace("shop.p", "shop.q")
     error = project({"models/p.py": code}).problem()

@@ -55,6 +55,18 @@ def test_a_model_gets_its_tables_times_and_variables(table: Table) -> None:
     assert table.rows() == [(5, said)]
 
 
+def test_a_model_that_takes_no_further_values_gets_none(table: Table) -> None:
+    table.write(
+        query(
+            """
+            def execute(context, region, end, execution_time):
+                return context.spark.sql(f"SELECT '{region.day} {context.var('region')}' AS said")
+            """
+        )
+    )
+    assert table.rows() == [("2 eu",)]
+
+
 def test_what_is_yielded_is_put_together_by_name(table: Table) -> None:
     table.write(
         query(

@@ -401,11 +401,6 @@ def test_columns_that_do_not_fit_are_refused_before_any_job(engine: SparkEngine)
         (replace(BY_TIME, updated_at_name="updatedat"), None, "`updated_at_name`: `updatedat` is not among"),
         (replace(BY_TIME, updated_at_name="price"), None, "column `price` has type `double`, which cannot hold a time"),
         (replace(BY_COLUMN, columns=("nam",)), None, "`columns`: `nam` is not among"),
-        (
-            replace(BY_TIME, time_data_type="string", updated_at_as_valid_from=True),
-            None,
-            "`time_data_type` is `string`",
-        ),
         (replace(BY_TIME, time_data_type="date"), base, "`valid_from` was written as `timestamp`"),
         (replace(BY_TIME, valid_to_name="until"), base, "the table has no column `until`, which `valid_to_name` names"),
         (replace(BY_TIME, valid_from_name="NAME"), None, "the query gives a column `NAME`"),

@@ -53,6 +53,12 @@ def test_settings_say_how_the_file_is_written() -> None:
     assert rows == [["x;'y", "z"]]
 
 
+def test_lines_may_end_in_a_character_of_their_own() -> None:
+    columns, rows = read_seed(seed('a,b|1,"x|y"|2,two\nlines|', lineterminator="|"), None)
+    assert [column.name for column in columns] == ["a", "b"]
+    assert rows == [[1, "x|y"], [2, "two\nlines"]]
+
+
 def test_declared_types_are_exact() -> None:
     declared = [
         Column(name="d", type="decimal(38,18)"),

@@ -541,9 +541,11 @@ class Engine(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Stop the running Spark jobs of `write`, `analyse`, `execute` and `query`; those calls raise `Cancelled`.
+        """Stop the Spark jobs of `write`, `audit`, `analyse`, `execute`, `describe` and `query`, and let none begin.
 
-        Catalog statements of `publish` and `show` are never interrupted: what was decided is carried out.
+        Those calls raise `Cancelled`, the ones in progress and all others, until `prepare` is called again: a call that
+        is on its way to its first job when this arrives would otherwise go on for as long as its query takes. Catalog
+        statements of `publish` and `show` are never interrupted: what was decided is carried out.
         """
         ...
 

@@ -226,7 +226,7 @@ class VersionWriter:
                 base_sequence=own.sequence if own else 0,
                 reads=tuple(Read(physical=head.physical, sequence=head.sequence) for head in heads.values()),
                 seeded=Intervals.of([batch.span]) if batch.span else EMPTY,
-                execution_time=target.execution,
+                execution_time=None if batch.is_empty else target.execution,
             )
             facts: list[Fact] = [AttemptOpened(attempt=attempt, run_id=target.run_id)]
             requires: list[Requirement] = [

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from lamina.timeline.grain import Grain
 
 _TIME_TYPES = ("date", "timestamp", "timestamp_ntz", "string")
+_ABOUT_TABLES = ("partitioned_by", "clustered_by")
+"""Properties that name columns of the table; others name those of the query."""
 
 
 def check_model(model: Model, block: Block, columns: Sequence[Column] | None) -> Iterator[LaminaError]:
@@ -47,6 +49,7 @@ def check_model(model: Model, block: Block, columns: Sequence[Column] | None) ->
     yield from _check_times(model, block)
     if columns is not None:
         yield from _check_duplicates(model, columns)
+        yield from _check_validity(model, columns)
         yield from _check_columns(model, block, columns)
         yield from _check_audits(model, columns)
     if isinstance(model.kind, IncrementalByTimeRange):
@@ -143,11 +146,27 @@ def _check_duplicates(model: Model, columns: Sequence[Column]) -> Iterator[Lamin
         seen.add(column.name.lower())
 
 
+def _check_validity(model: Model, columns: Sequence[Column]) -> Iterator[LaminaError]:
+    """Columns of the query that have the name of a column of validity; in the header these may be declared."""
+    kind = model.kind
+    if not isinstance(kind, ScdType2ByTime | ScdType2ByColumn) or model.columns_are_declared:
+        return
+    names = {column.name.lower() for column in columns}
+    for key, name in (("valid_from_name", kind.valid_from_name), ("valid_to_name", kind.valid_to_name)):
+        if name.lower() in names:
+            yield DefinitionError(
+                f"the query gives a column `{name}`, which is the name of a column of validity",
+                hint=f"give it another name with AS, or name the column of validity differently with `{key}`",
+                location=model.location,
+            )
+
+
 def _check_columns(model: Model, block: Block, columns: Sequence[Column]) -> Iterator[LaminaError]:
-    names = [column.name for column in shown_columns(model.kind, tuple(columns))]
-    known = {name.lower() for name in names}
+    given = [column.name for column in columns]
+    shown = [column.name for column in shown_columns(model.kind, tuple(columns))]
     for key, location, wanted in _wanted_columns(model, block):
-        if wanted.lower() not in known:
+        names = shown if key in _ABOUT_TABLES else given
+        if wanted.lower() not in {name.lower() for name in names}:
             yield _missing(key, wanted, names, location)
 
 
@@ -156,7 +175,7 @@ def _wanted_columns(model: Model, block: Block) -> Iterator[tuple[str, Location,
     kind = model.kind
     if isinstance(kind, IncrementalByTimeRange):
         yield "time_column", _inside_kind(block, "time_column"), kind.time_column.name
-    for key, texts in (("partitioned_by", model.partitioned_by), ("clustered_by", model.clustered_by)):
+    for key, texts in zip(_ABOUT_TABLES, (model.partitioned_by, model.clustered_by), strict=True):
         for name in (name for text in texts for name in columns_in(text)):
             if not isinstance(kind, IncrementalByTimeRange) or name != kind.time_column.name:
                 yield key, block.place(key), name

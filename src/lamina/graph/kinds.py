@@ -134,6 +134,10 @@ class IncrementalUnmanaged:
     )
 
 
+TIMES_OF_VALIDITY = ("timestamp", "timestamp_ntz", "date")
+"""The types that the two columns of validity can have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScdType2ByTime:
     """History of a dimension; a newer `updated_at` closes the former row."""

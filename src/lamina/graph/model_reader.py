@@ -146,6 +146,8 @@ class ModelReader:
             )
         if isinstance(kind, Seed):
             return self._seed(document, name, kind)
+        if document.query is None and kind is None and self._names_kind(Seed.name):
+            return None
         if document.query is None:
             self._problems.append(
                 DefinitionError(
@@ -303,6 +305,10 @@ class ModelReader:
                 )
                 return None
         return name
+
+    def _names_kind(self, name: str) -> bool:
+        value = self._block.value("kind")
+        return isinstance(value, KindValue) and value.name == name
 
     def _kind(self, fallback: Kind) -> Kind | None:
         spelled = self._block.choice("materialized", ("view", "table"))

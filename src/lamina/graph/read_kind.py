@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from lamina.errors import BadPropertyValue, BadSchedule, DefinitionError, LaminaError, UnknownKind
 from lamina.graph.kinds import (
+    TIMES_OF_VALIDITY,
     CsvSettings,
     Custom,
     Embedded,
@@ -160,7 +161,9 @@ def read_kind(
 
 
 def _required(block: Block, key: str, example: str) -> None:
-    if not block.has(key) and not any(each.location == block.place(key) for each in block.problems):
+    value = block.value(key)
+    is_given = value is not None and bool(as_items(value))
+    if not is_given and not any(each.location == block.place(key) for each in block.problems):
         block.problems.append(
             DefinitionError(
                 f"{block.title} needs `{key}`", hint=f"add `{key} {example}` to the kind", location=block.location
@@ -258,7 +261,7 @@ def _csv_settings(block: Block) -> CsvSettings:
         doublequote=True if doublequote is None else doublequote,
         escapechar=_character(inner, "escapechar"),
         skipinitialspace=inner.boolean("skipinitialspace") or False,
-        lineterminator=inner.text("lineterminator"),
+        lineterminator=_line_end(inner),
         encoding=inner.text("encoding") or "utf-8",
         na_values=tuple(missing),
         na_values_by_column=MappingProxyType(by_column),
@@ -268,6 +271,13 @@ def _csv_settings(block: Block) -> CsvSettings:
 
 def _as_property(pair: Pair) -> Property:
     return Property(key=pair.key.lower(), value=pair.value, location=pair.location)
+
+
+def _line_end(block: Block) -> str | None:
+    """The character that ends a line, None for the usual ends, which are all understood."""
+    text = block.text("lineterminator")
+    usual = {"\n", "\r\n", "\r", "\\n", "\\r\\n", "\\r"}
+    return None if text is None or text in usual else _character(block, "lineterminator")
 
 
 def _character(block: Block, key: str) -> str | None:
@@ -377,13 +387,31 @@ def _unmanaged(block: Block, defaults: Mapping[str, str | int]) -> Kind:
     )
 
 
+def _validity(block: Block) -> tuple[str, str]:
+    """The names of the two columns of validity."""
+    valid_from = block.name("valid_from_name") or "valid_from"
+    valid_to = block.name("valid_to_name") or "valid_to"
+    if valid_from.lower() == valid_to.lower():
+        key = "valid_to_name" if block.has("valid_to_name") else "valid_from_name"
+        block.refuse(key, "another name than that of the other column of validity")
+    return valid_from, valid_to
+
+
+def _time_data_type(block: Block) -> str:
+    found = block.type("time_data_type") or "timestamp"
+    if found not in TIMES_OF_VALIDITY:
+        block.refuse("time_data_type", f"one of {', '.join(f'`{known}`' for known in TIMES_OF_VALIDITY)}")
+    return found
+
+
 def _scd_by_time(block: Block, defaults: Mapping[str, str | int]) -> Kind:
     _required(block, "unique_key", "column_name")
+    valid_from, valid_to = _validity(block)
     return ScdType2ByTime(
         unique_key=block.expressions("unique_key"),
-        valid_from_name=block.name("valid_from_name") or "valid_from",
-        valid_to_name=block.name("valid_to_name") or "valid_to",
-        time_data_type=block.type("time_data_type") or "timestamp",
+        valid_from_name=valid_from,
+        valid_to_name=valid_to,
+        time_data_type=_time_data_type(block),
         invalidate_hard_deletes=block.boolean("invalidate_hard_deletes") or False,
         updated_at_name=block.name("updated_at_name") or "updated_at",
         updated_at_as_valid_from=block.boolean("updated_at_as_valid_from") or False,
@@ -396,13 +424,14 @@ def _scd_by_column(block: Block, defaults: Mapping[str, str | int]) -> Kind:
     _required(block, "unique_key", "column_name")
     _required(block, "columns", "[column_name]")
     value = block.value("columns")
-    is_every = isinstance(value, Word) and value.text == "*"
+    is_every = value is not None and [text_of(item) for item in as_items(value)] == ["*"]
+    valid_from, valid_to = _validity(block)
     return ScdType2ByColumn(
         unique_key=block.expressions("unique_key"),
         columns=() if is_every else block.names("columns"),
-        valid_from_name=block.name("valid_from_name") or "valid_from",
-        valid_to_name=block.name("valid_to_name") or "valid_to",
-        time_data_type=block.type("time_data_type") or "timestamp",
+        valid_from_name=valid_from,
+        valid_to_name=valid_to,
+        time_data_type=_time_data_type(block),
         invalidate_hard_deletes=block.boolean("invalidate_hard_deletes") or False,
         execution_time_as_valid_from=block.boolean("execution_time_as_valid_from") or False,
         updated_at_name=block.name("updated_at_name"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,9 @@ def _read(
             hint="define it at the top level of the file, under a name of its own",
             location=place,
         )
+    named = frozenset[str]()
+    if not declaration.arguments.get("is_sql"):
+        named = _named_variables(declaration, surroundings.variables, place)
     scan = scan_code(captured.own, name, captured.modules)
     if "depends_on" not in declaration.arguments:
         raise_all(unclear_reads(scan))
@@ -67,12 +71,33 @@ def _read(
             module=captured.name,
             function=name,
             modules=captured.modules,
-            variables=_variables(surroundings.variables, scan.variables),
+            variables=_variables(surroundings.variables, None if scan.variables is None else scan.variables | named),
         ),
         reads=scan.reads,
         location=place,
     )
     return read_python_model(definition, stem, surroundings)
+
+
+def _named_variables(
+    declaration: Declaration, variables: Mapping[str, VariableValue], place: Location
+) -> frozenset[str]:
+    """The variables that the function takes as parameters, behind the four values that every model gets.
+
+    Refuses a function that cannot be called so.
+    """
+    signature = inspect.signature(declaration.function)
+    named = frozenset(name for name in list(signature.parameters)[4:] if name in variables)
+    try:
+        signature.bind(None, None, None, None, **dict.fromkeys(named))
+    except TypeError as error:
+        raise BadPythonModel(
+            f"the model's function cannot be called with what models get: {error}",
+            hint="write `def execute(context, start, end, execution_time, **kwargs)`; further parameters are variables "
+            "of the project",
+            location=place,
+        ) from None
+    return named
 
 
 def _variables(variables: Mapping[str, VariableValue], used: frozenset[str] | None) -> Mapping[str, VariableValue]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import posixpath
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadSeed, LaminaError, Location
+from lamina.graph.csv_text import CsvFault, csv_rows
 from lamina.graph.kinds import Seed
 from lamina.graph.model import Column, SeedBody
 from lamina.graph.plain_values import read_plain_properties
@@ -71,16 +70,8 @@ def read_columns(content: bytes, path: str, settings: CsvSettings) -> tuple[str,
             f"there is no encoding `{settings.encoding}`", hint="use `utf-8` or `latin-1`", location=place
         ) from None
     try:
-        reader = csv.reader(
-            io.StringIO(text, newline=None),
-            delimiter=settings.delimiter,
-            quotechar=settings.quotechar,
-            doublequote=settings.doublequote,
-            escapechar=settings.escapechar,
-            skipinitialspace=settings.skipinitialspace,
-        )
-        names = next((tuple(name.strip() for name in row) for row in reader if row), ())
-    except (csv.Error, TypeError, ValueError) as error:
+        names = next((tuple(name.strip() for name in row) for _, row in csv_rows(text, settings)), ())
+    except CsvFault as error:
         raise BadSeed(f"`{path}` cannot be read as CSV: {error}", location=place) from None
     if not names:
         raise BadSeed(

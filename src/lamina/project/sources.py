@@ -176,8 +176,12 @@ class _Reader:
                 )
 
     def _refuse(self, path: YamlPath, what: str) -> None:
-        shown = ".".join(str(part) for part in path) or "the file"
-        self.problems.append(BadConfigValue(f"`{shown}` {what}", location=self._text.location(path)))
+        names = ".".join(str(part) for part in path if isinstance(part, str))
+        number = path[-1] + 1 if path and isinstance(path[-1], int) else None
+        where = (f"entry {number} of `{names}`" if names else f"entry {number}") if number else f"`{names}`"
+        self.problems.append(
+            BadConfigValue(f"{where if path else 'the file'} {what}", location=self._text.location(path))
+        )
 
 
 def _lower(value: Any) -> str | None:

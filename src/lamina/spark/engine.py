@@ -311,7 +311,7 @@ class SparkEngine:
 
     # --- ending -------------------------------------------------------------------------------------------------------
     def cancel(self) -> None:
-        """Stop every running job; calls in progress raise `Cancelled`. Catalog statements are left to finish."""
+        """Stop every running job, and those that are about to begin. Catalog statements are left to finish."""
         self._sessions.interrupt()
 
     def close(self) -> None:
@@ -321,17 +321,16 @@ class SparkEngine:
     @contextmanager
     def _failures(self, doing: str, sql: str | None = None) -> Iterator[None]:
         """Turn what Spark raises inside into Lamina's errors, and everything after a `cancel` into `Cancelled`."""
-        before = self._sessions.cancellations
         try:
             yield
         except LaminaError as error:
-            if self._sessions.cancellations != before and not isinstance(error, Cancelled):
+            if self._sessions.is_stopped and not isinstance(error, Cancelled):
                 raise Cancelled(f"{doing} was cancelled") from error
             raise
         except Exception as error:
-            is_cancelled = self._sessions.cancellations != before
+            is_cancelled = self._sessions.is_stopped
             if not is_cancelled and not is_failure_of_spark(error):
                 raise
             raise translate(error, doing, is_cancelled=is_cancelled, query=sql) from error
-        if self._sessions.cancellations != before:
+        if self._sessions.is_stopped:
             raise Cancelled(f"{doing} was cancelled")

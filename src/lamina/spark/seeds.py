@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections import Counter
@@ -12,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadSeed, BadTime, Location, raise_all
+from lamina.graph.csv_text import CsvFault, csv_rows
 from lamina.graph.model import Column
 from lamina.spark.rows_in_query import rows_in_query
 from lamina.spark.types import stored_type
@@ -75,8 +74,7 @@ def read_seed(seed: SeedRows, declared: Sequence[Column] | None) -> tuple[list[C
 
 def _read(seed: SeedRows) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header and the numbered lines."""
-    text = seed.text.removeprefix("\ufeff")
-    lines = _lines(text, seed)
+    lines = _lines(seed)
     try:
         _, header = next(lines)
     except StopIteration:
@@ -104,37 +102,15 @@ def _read(seed: SeedRows) -> tuple[list[str], list[tuple[int, list[str]]]]:
     return header, rows
 
 
-def _lines(text: str, seed: SeedRows) -> Iterator[tuple[int, list[str]]]:
-    """Every line that is not blank, with its number; a quoted value may go over several."""
-    settings = seed.settings
-    if settings.lineterminator:
-        text = text.replace(settings.lineterminator, "\n")
+def _lines(seed: SeedRows) -> Iterator[tuple[int, list[str]]]:
     try:
-        reader = csv.reader(
-            io.StringIO(text, newline=""),
-            delimiter=settings.delimiter,
-            quotechar=settings.quotechar,
-            doublequote=settings.doublequote,
-            escapechar=settings.escapechar,
-            skipinitialspace=settings.skipinitialspace,
-            strict=True,
-        )
-    except (TypeError, ValueError) as error:
-        raise BadSeed(f"`csv_settings` of seed `{seed.file}` cannot be used: {error}") from error
-    while True:
-        first = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise BadSeed(
-                f"line {first} of seed `{seed.file}` cannot be read: {error}",
-                hint="check the quotes, and `csv_settings` of the seed",
-                location=Location(file=seed.file, line=first),
-            ) from error
-        if fields:
-            yield first, fields
+        yield from csv_rows(seed.text, seed.settings)
+    except CsvFault as error:
+        raise BadSeed(
+            f"line {error.line} of seed `{seed.file}` cannot be read: {error}",
+            hint="check the quotes, and `csv_settings` of the seed",
+            location=Location(file=seed.file, line=error.line),
+        ) from error
 
 
 def _columns(

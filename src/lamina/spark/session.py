@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
-from lamina.errors import EngineError, SparkStartFailed
+from lamina.errors import Cancelled, EngineError, SparkStartFailed
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.embedded import PRUNE_ALL_THE_SAME, EmbeddedSpark, SparkSettings
 from lamina.spark.errors import condition_of, summary_of
@@ -63,13 +63,14 @@ class Sessions:
         self._busy: dict[int, tuple[SparkSession, int]] = {}
         self._stop_waiting = threading.Event()
         self._cancellations = 0
+        self._is_stopped = False
         self._command = "session"
         self._in_force: dict[str, str] | None = None
 
     @property
-    def cancellations(self) -> int:
-        """How often `interrupt` was called; work that began before the last time is cancelled."""
-        return self._cancellations
+    def is_stopped(self) -> bool:
+        """Whether `interrupt` was called since the last `prepare`: no task goes on, and none begins."""
+        return self._is_stopped
 
     def prepare(self, command: str, formats: frozenset[str] = frozenset(), *, named: bool = False) -> bool:
         """Start Spark if need be; answer whether this process holds the embedded catalog alone.
@@ -80,7 +81,7 @@ class Sessions:
         A session remembers which files a table had when it first read it. Tables that others write must be looked at
         anew by every command, so sessions are not used beyond one.
         """
-        self._command = command
+        self._command, self._is_stopped = command, False
         if self._is_own:
             self._have(formats)
         elif formats:
@@ -159,7 +160,7 @@ class Sessions:
         `may_change` says whether what runs in it could leave something behind.
         """
         is_clean = not settings and not may_change
-        session = self._take(is_clean)
+        session = self._take(is_clean, label)
         has_succeeded = False
         try:
             self._configure(session, settings)
@@ -174,9 +175,10 @@ class Sessions:
             self._give_back(session, is_clean and has_succeeded)
 
     def interrupt(self) -> None:
-        """Stop every job of every task in progress, and waiting for the catalog."""
+        """Stop every job of every task in progress, and waiting for the catalog; no task begins until `prepare`."""
         with self._guard:
             self._cancellations += 1
+            self._is_stopped = True
             self._stop_waiting.set()
         # Aside, because a server that is gone would keep the caller waiting.
         interrupting = threading.Thread(target=self._keep_interrupting, name="lamina-cancel", daemon=True)
@@ -254,12 +256,17 @@ class Sessions:
         return session
 
     # --- derived sessions ---------------------------------------------------------------------------------------------
-    def _take(self, is_clean: bool) -> SparkSession:
+    def _take(self, is_clean: bool, label: str) -> SparkSession:
         with self._guard:
             session = self._idle.pop() if is_clean and self._idle else None
         session = session or self._derive()
         with self._guard:
-            self._busy[id(session)] = (session, self._cancellations)
+            is_stopped = self._is_stopped
+            if not is_stopped:
+                self._busy[id(session)] = (session, self._cancellations)
+        if is_stopped:
+            _discard(session)
+            raise Cancelled(f"{label}: not begun, because the command was stopped")
         return session
 
     def _give_back(self, session: SparkSession, is_clean: bool) -> None:

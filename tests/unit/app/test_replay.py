@@ -76,6 +76,17 @@ def test_going_back_to_what_was_read_before_goes_on_all_the_same():
     assert len(set(menu.place.pointers().values())) == 2
 
 
+def test_a_table_that_no_run_has_filled_yet_has_no_history_to_keep():
+    menu = Menu(query="SELECT ds, x FROM shop.menu WHERE ds BETWEEN @start_ds AND @end_ds", start="2024-01-01")
+    menu.process().build("2024-01-01T06:00:00Z")
+    assert menu.rows() == []
+    menu.change("second")
+    report = menu.process().build(NOON.format(2))
+    assert statuses(report)["shop.history"] == "succeeded"
+    assert menu.rows() == ["second"]
+    assert menu.process().build(NOON.format(2)).status == "nothing_to_do"
+
+
 def test_another_environment_goes_on_by_itself():
     menu = Menu()
     menu.process().build(NOON.format(2))

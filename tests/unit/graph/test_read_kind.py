@@ -96,6 +96,8 @@ def test_history_kinds():
     assert by_time == ScdType2ByTime(unique_key=("id",), time_data_type="date", updated_at_as_valid_from=True)
     by_column = kind_of("SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, execution_time_as_valid_from true)")
     assert by_column == ScdType2ByColumn(unique_key=("id",), columns=(), execution_time_as_valid_from=True)
+    for every in ("(*)", "[*]", "'*'"):
+        assert kind_of(f"SCD_TYPE_2_BY_COLUMN (unique_key id, columns {every})").columns == ()
     listed = kind_of("SCD_TYPE_2_BY_COLUMN (unique_key id, columns (name), updated_at_name updated_at)")
     assert (listed.columns, listed.updated_at_name) == (("name",), "updated_at")
 
@@ -152,7 +154,12 @@ def test_missing_values_may_be_given_per_column():
         ("INCREMENTAL_UNMANAGED (insert_overwrite true)", DefinitionError),
         ("SCD_TYPE_2_BY_TIME", DefinitionError),
         ("SCD_TYPE_2_BY_TIME (unique_key id, updated_at_name nothing)", DefinitionError),
+        ("SCD_TYPE_2_BY_TIME (unique_key ())", DefinitionError),
+        ("SCD_TYPE_2_BY_TIME (unique_key id, valid_from_name v, valid_to_name V)", BadPropertyValue),
+        ("SCD_TYPE_2_BY_TIME (unique_key id, valid_from_name valid_to)", BadPropertyValue),
+        ("SCD_TYPE_2_BY_TIME (unique_key id, time_data_type STRING)", BadPropertyValue),
         ("SCD_TYPE_2_BY_COLUMN (unique_key id)", DefinitionError),
+        ("SCD_TYPE_2_BY_COLUMN (unique_key id, columns [])", DefinitionError),
         ("CUSTOM", DefinitionError),
         ("EXTERNAL", DefinitionError),
         ("FULL (batch_size 3)", UnknownProperty),
@@ -205,6 +212,29 @@ def test_the_time_column_stands_first_among_the_partitions():
     assert partitions(", partitioned_by (name, ds)") == ("name", "ds")
     assert partitions(", partitioned_by date_trunc('month', ds)") == ("date_trunc('month', ds)",)
     assert partitions("", ", partition_by_time_column false") == ()
+
+
+def test_a_query_does_not_give_a_column_of_validity():
+    text = f"MODEL (name a, kind SCD_TYPE_2_BY_TIME (unique_key id, valid_from_name %s)); {SELECT}"
+    assert "`DS`" in problem(text % "DS").message
+    header = "MODEL (name a, kind SCD_TYPE_2_BY_TIME (unique_key id), columns (id int, updated_at date, valid_to date))"
+    assert read_one(f"{header}; SELECT id, updated_at FROM t").columns_are_declared
+
+
+def test_a_hint_for_a_key_names_only_columns_of_the_query():
+    error = problem(f"MODEL (name a, kind SCD_TYPE_2_BY_TIME (unique_key q)); {SELECT}")
+    assert error.hint == "the columns are `ds`, `id`, `name`, `updated_at`"
+
+
+def test_of_a_faulty_seed_only_the_fault_is_told():
+    assert "`path`" in problem("MODEL (name a, kind SEED)").message
+
+
+@pytest.mark.parametrize(("written", "read"), [("'|'", "|"), (r"'\n'", None), (r"'\r\n'", None)])
+def test_lines_of_a_seed_may_end_in_a_character_of_their_own(written: str, read: str | None):
+    text = f"MODEL (name a, kind SEED (path 'x.csv', csv_settings (lineterminator = {written})))"
+    assert read_one(text).kind.csv_settings.lineterminator == read
+    assert type(problem(text.replace(written, "'ab'"))) is BadPropertyValue
 
 
 def test_forward_only_may_not_contradict_itself():

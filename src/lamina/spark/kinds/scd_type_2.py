@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 ScdType2: TypeAlias = ScdType2ByTime | ScdType2ByColumn
 
 _EPOCH = Instant(0)
-_TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 
 _IS_NEW = "_lamina_is_new"
 _IS_OPEN = "_lamina_is_open"
@@ -238,17 +237,12 @@ def _literal(instant: Instant, kind: ScdType2) -> SparkColumn:
     """A moment as the two columns of validity hold it, whatever the session's zone."""
     moment = instant.to_datetime().replace(tzinfo=None)
     match kind.time_data_type:
-        case "timestamp":
-            return sf.expr(f"TIMESTAMP '{moment.isoformat(sep=' ')}+00:00'")
         case "timestamp_ntz":
             return sf.expr(f"TIMESTAMP_NTZ '{moment.isoformat(sep=' ')}'")
         case "date":
             return sf.expr(f"DATE '{moment.date().isoformat()}'")
-        case other:
-            raise BadModelResult(
-                f"`time_data_type` is `{other}`, which cannot hold the times of validity",
-                hint=f"use one of {', '.join(f'`{known}`' for known in _TIME_TYPES)}",
-            )
+        case _:
+            return sf.expr(f"TIMESTAMP '{moment.isoformat(sep=' ')}+00:00'")
 
 
 # --- what must hold ---------------------------------------------------------------------------------------------------

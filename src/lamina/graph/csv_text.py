@@ -1,0 +1,56 @@
+"""The text of a CSV file as rows of fields."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lamina.graph.kinds import CsvSettings
+
+
+class CsvFault(ValueError):
+    """A line that cannot be read, with its number, or settings that do not go together."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def csv_rows(text: str, settings: CsvSettings) -> Iterator[tuple[int, list[str]]]:
+    """Every line that is not blank, with its number; a quoted value may go over several.
+
+    Lines that end in a character of their own are read with that character and the line feed in each other's place, so
+    that line feeds are values like any other and quotes protect the character.
+
+    >>> from lamina.graph.kinds import CsvSettings
+    >>> list(csv_rows("a|'b|c'|d", CsvSettings(lineterminator="|", quotechar="'")))
+    [(1, ['a']), (2, ['b|c']), (4, ['d'])]
+    """
+    text, end = text.removeprefix("\ufeff"), settings.lineterminator
+    swapped = str.maketrans({end: "\n", "\n": end}) if end is not None else None
+    try:
+        reader = csv.reader(
+            io.StringIO(text.translate(swapped) if swapped else text, newline=""),
+            delimiter=settings.delimiter,
+            quotechar=settings.quotechar,
+            doublequote=settings.doublequote,
+            escapechar=settings.escapechar,
+            skipinitialspace=settings.skipinitialspace,
+            strict=True,
+        )
+    except (TypeError, ValueError) as error:
+        raise CsvFault(f"`csv_settings` cannot be used: {error}", 1) from error
+    while True:
+        first = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise CsvFault(str(error), first) from error
+        if fields:
+            yield first, [field.translate(swapped) for field in fields] if swapped else fields
