@@ -6,6 +6,7 @@ registry that belongs to that load alone; anywhere else (a test, a notebook) not
 
 from __future__ import annotations
 
+import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -181,3 +182,29 @@ def _record(
             line=code.co_firstlineno if code else 1,
         )
     )
+
+
+_TIMES = ("start", "end", "execution_time")
+
+
+def bind_model(
+    function: Callable[..., Any], given: tuple[Any, Any, Any, Any], variables: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """How the function of a Python model is called: with its context first, and with the times it asks for by name.
+
+    One that calls them otherwise gets all four values by position. Variables of the project come by name where the
+    function takes them. Raises `TypeError` when it cannot be called.
+    """
+    signature = inspect.signature(function)
+    parameters = signature.parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    context, *times = given
+    by_name = {**variables, **dict(zip(_TIMES, times, strict=True))}
+    first = set(list(parameters)[:1])
+    try:
+        wanted = {name: value for name, value in by_name.items() if takes_any or name in parameters}
+        return signature.bind(context, **{name: value for name, value in wanted.items() if name not in first})
+    except TypeError:
+        taken = set(list(parameters)[: len(given)])
+        wanted = {name: value for name, value in variables.items() if takes_any or name in parameters}
+        return signature.bind(*given, **{name: value for name, value in wanted.items() if name not in taken})

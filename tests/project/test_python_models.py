@@ -229,7 +229,7 @@ def test_a_wrong_decorator_is_refused(project, arguments, expected):
     assert (error.location.file, error.location.line) == ("models/p.py", 3)
 
 
-@pytest.mark.parametrize("parameters", ["", "context, start", "context, start, end, execution_time, more"])
+@pytest.mark.parametrize("parameters", ["", "context, begin", "context, start, end, execution_time, more"])
 def test_a_function_that_cannot_be_called_is_refused(project, parameters):
     code = HEAD + execute().replace("context, start, end, execution_time, **kwargs", parameters)
     assert f"({parameters})" in code

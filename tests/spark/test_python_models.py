@@ -55,16 +55,26 @@ def test_a_model_gets_its_tables_times_and_variables(table: Table) -> None:
     assert table.rows() == [(5, said)]
 
 
-def test_a_model_that_takes_no_further_values_gets_none(table: Table) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("context, start, end, execution_time", "{start.day} {execution_time.month}"),
+        ("context, **kwargs", "{kwargs['start'].day} {kwargs['execution_time'].month}"),
+        ("context, execution_time, start", "{start.day} {execution_time.month}"),
+        ("ctx, begin, finish, now", "{begin.day} {now.month}"),
+    ],
+)
+def test_a_model_gets_what_it_asks_for(table: Table, parameters: str, said: str) -> None:
     table.write(
         query(
-            """
-            def execute(context, region, end, execution_time):
-                return context.spark.sql(f"SELECT '{region.day} {context.var('region')}' AS said")
+            f"""
+            def execute({parameters}):
+                said = f"{said}"
+                return {parameters.partition(",")[0]}.spark.createDataFrame([(said,)], "said string")
             """
         )
     )
-    assert table.rows() == [("2 eu",)]
+    assert table.rows() == [("2 2",)]
 
 
 def test_what_is_yielded_is_put_together_by_name(table: Table) -> None:

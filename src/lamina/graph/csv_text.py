@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
-import io
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lamina.graph.kinds import CsvSettings
+
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 
 
 class CsvFault(ValueError):
@@ -34,7 +37,7 @@ def csv_rows(text: str, settings: CsvSettings) -> Iterator[tuple[int, list[str]]
     swapped = str.maketrans({end: "\n", "\n": end}) if end is not None else None
     try:
         reader = csv.reader(
-            io.StringIO(text.translate(swapped) if swapped else text, newline=""),
+            (line[0] for line in _LINE.finditer(text.translate(swapped) if swapped else text)),
             delimiter=settings.delimiter,
             quotechar=settings.quotechar,
             doublequote=settings.doublequote,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.authoring import recording
+from lamina.authoring import bind_model, recording
 from lamina.errors import BadPythonModel, LaminaError, Location, raise_all
 from lamina.graph.model import PythonBody
 from lamina.graph.read_model import PythonDefinition, read_python_model
@@ -82,14 +81,9 @@ def _read(
 def _named_variables(
     declaration: Declaration, variables: Mapping[str, VariableValue], place: Location
 ) -> frozenset[str]:
-    """The variables that the function takes as parameters, behind the four values that every model gets.
-
-    Refuses a function that cannot be called so.
-    """
-    signature = inspect.signature(declaration.function)
-    named = frozenset(name for name in list(signature.parameters)[4:] if name in variables)
+    """The variables that the function takes as parameters. Refuses a function that cannot be called."""
     try:
-        signature.bind(None, None, None, None, **dict.fromkeys(named))
+        call = bind_model(declaration.function, (None, None, None, None), variables)
     except TypeError as error:
         raise BadPythonModel(
             f"the model's function cannot be called with what models get: {error}",
@@ -97,7 +91,7 @@ def _named_variables(
             "of the project",
             location=place,
         ) from None
-    return named
+    return frozenset(call.arguments) & variables.keys()
 
 
 def _variables(variables: Mapping[str, VariableValue], used: frozenset[str] | None) -> Mapping[str, VariableValue]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lamina.authoring import bind_model
 from lamina.errors import BadModelResult, Location
 from lamina.graph.model import KnowsVariables
 from lamina.spark.local_rows import make_frame
@@ -67,8 +68,9 @@ def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Colu
         function = _function(modules, query, name)
         context = ModelContext(session, query.tables, query.variables)
         time = query.time
-        variables = _accepted(function, query.variables)
-        result = function(context, time.first, time.last, time.execution.to_datetime(), **variables)
+        given = (context, time.first, time.last, time.execution.to_datetime())
+        call = bind_model(function, given, query.variables)
+        result = function(*call.args, **call.kwargs)
         pieces = list(_pieces(result))
     except Exception as error:
         hint = "correct the model's code; the line is where it was last seen"
@@ -96,14 +98,6 @@ def _function(modules: RecordedModules, query: PythonQuery, name: str) -> Callab
     if not inspect.isfunction(found):
         raise BadModelResult(f"model `{name}`: `{query.body.function}` is not a function of `{query.body.module}`")
     return found
-
-
-def _accepted(function: Callable[..., Any], variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables that the function takes by name, behind the four values that every model gets."""
-    parameters = inspect.signature(function).parameters
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-    given = set(list(parameters)[:4])
-    return {name: value for name, value in variables.items() if name not in given and (takes_any or name in parameters)}
 
 
 def _pieces(result: Any) -> Iterator[Any]:
