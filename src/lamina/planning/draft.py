@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
     from lamina.environments.pointers import Pointer
     from lamina.graph.names import NodeName
-    from lamina.planning.forks import Fork
-    from lamina.planning.inputs import PlanInputs, Read, VersionFacts
+    from lamina.planning.inputs import Copy, PlanInputs, Read, VersionFacts
     from lamina.planning.reasons import Difference
-    from lamina.planning.replay import Continuation
     from lamina.planning.steps import Reason
     from lamina.timeline.interval import Instant
 
@@ -91,8 +89,8 @@ class Draft:
     chosen: frozenset[NodeName]
     restated: frozenset[NodeName]
     starts: Mapping[NodeName, Instant]
-    forks: Mapping[NodeName, Fork] = field(default_factory=dict)
-    continuations: Mapping[NodeName, Continuation] = field(default_factory=dict)
+    forks: Mapping[NodeName, Copy] = field(default_factory=dict)
+    continuations: Mapping[NodeName, Copy] = field(default_factory=dict)
     works: dict[NodeName, Work] = field(default_factory=dict)
     available: dict[NodeName, tuple[Instant, Intervals]] = field(default_factory=dict)
     blocked_by: dict[NodeName, tuple[NodeName, ...]] = field(default_factory=dict)

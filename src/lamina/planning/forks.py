@@ -7,12 +7,12 @@ reached below it is forked along, because its rows may come out different.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import Embedded, View, may_be_restated
 from lamina.identity.naming import next_name
-from lamina.planning.inputs import Read
+from lamina.planning.inputs import Copy, Read
 from lamina.planning.rewrites import reached_by_recorded
 from lamina.timeline.interval import EMPTY
 
@@ -24,16 +24,7 @@ if TYPE_CHECKING:
     from lamina.planning.inputs import PlanInputs, VersionFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fork:
-    """A version that gets a second life: `target` begins with what `source` holds."""
-
-    node: NodeName
-    source: PhysicalName
-    target: PhysicalName
-
-
-def forks_of(inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozenset[NodeName]) -> Mapping[NodeName, Fork]:
+def forks_of(inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozenset[NodeName]) -> Mapping[NodeName, Copy]:
     """What has to be forked before the chosen nodes can be restated or forced."""
     if inputs.environment.environment == inputs.baseline_name or not (restated or inputs.flags.force):
         return {}
@@ -44,20 +35,20 @@ def forks_of(inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozense
         if may_be_restated(graph.models[name].kind) and not isinstance(graph.models[name].kind, View | Embedded)
     ]
     reached = {*requested, *(graph.descendants(requested) & chosen)}
-    forks: dict[NodeName, Fork] = {}
+    forks: dict[NodeName, Copy] = {}
     for name in graph.models:
         source = inputs.physical.get(name)
         facts = inputs.facts.get(source) if source is not None else None
         if name not in reached or source is None or source not in inputs.shown_elsewhere:
             continue
         if facts is not None and facts.head_sequence and may_be_restated(graph.models[name].kind):
-            forks[name] = Fork(
+            forks[name] = Copy(
                 node=name, source=source, target=next_name(name, inputs.versions[name].version, inputs.facts)
             )
     return forks
 
 
-def with_forks(inputs: PlanInputs, forks: Mapping[NodeName, Fork]) -> PlanInputs:
+def with_forks(inputs: PlanInputs, forks: Mapping[NodeName, Copy]) -> PlanInputs:
     """The inputs as they are once the forks are made; a view is made anew instead, over its forked parents."""
     if not forks:
         return inputs
@@ -70,7 +61,7 @@ def with_forks(inputs: PlanInputs, forks: Mapping[NodeName, Fork]) -> PlanInputs
     return replace(inputs, physical={**inputs.physical, **targets}, facts=facts)
 
 
-def _forked(inputs: PlanInputs, fork: Fork, by_source: Mapping[PhysicalName, Fork]) -> VersionFacts:
+def _forked(inputs: PlanInputs, fork: Copy, by_source: Mapping[PhysicalName, Copy]) -> VersionFacts:
     """What will be known of the fork: the same time is covered, and parents that are forked too are followed anew."""
     facts = inputs.facts[fork.source]
     model = inputs.graph.models[fork.node]

@@ -89,6 +89,15 @@ class VersionFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A version that does not exist yet and begins with the rows of another one: `target` with what `source` holds."""
+
+    node: NodeName
+    source: PhysicalName
+    target: PhysicalName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
     """What the user asked for beyond the environment; names as in the contract."""
 

@@ -20,7 +20,7 @@ from lamina.planning.missing import starts_of
 from lamina.planning.reach import reads_from, reads_until, window_of
 from lamina.planning.readiness import stored_parents
 from lamina.planning.reasons import UNCHANGED, differences
-from lamina.planning.replay import continuations_of, has_runs, keeps_history, with_continuations
+from lamina.planning.replay import continuations_of, has_runs, keeps_history, why_not_continued, with_continuations
 from lamina.planning.selection import select
 from lamina.planning.steps import Plan, ReadWindow, Seeding, Step
 from lamina.planning.support import limitations, unsupported
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lamina.environments.pointers import Status
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.planning.inputs import PlanInputs, VersionFacts
+    from lamina.planning.inputs import Copy, PlanInputs, VersionFacts
     from lamina.planning.reasons import Difference
     from lamina.planning.steps import Action, Batch, Change
     from lamina.timeline.interval import Intervals
@@ -230,14 +230,16 @@ def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
     problems = []
     for name, difference in draft.differences.items():
         model = draft.inputs.graph.models[name]
-        if not difference.is_version_new or not keeps_history(model) or not _has_history(draft, name):
+        if not difference.is_version_new or not keeps_history(model) or name in draft.continuations:
             continue
-        if name in draft.continuations:
+        former = _history(draft, name)
+        if former is None:
             continue
+        why = why_not_continued(draft.inputs, model, difference, former)
         problems.append(
             NotYetSupported(
                 f"`{name}` changed and asks to keep its history (`replay_on_change` or `forward_only`), which this "
-                f"release cannot do {_why_not_kept(model, difference)}",
+                f"release cannot do {why}",
                 hint="set `replay_on_change full` to rebuild it over its whole history",
                 location=model.location,
                 node=name,
@@ -246,23 +248,12 @@ def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
     return problems
 
 
-def _has_history(draft: Draft, name: NodeName) -> bool:
-    """Whether the environment shows rows that a change might lose, and not those of the new version already."""
+def _history(draft: Draft, name: NodeName) -> VersionFacts | None:
+    """What the environment shows and a change might lose; None where the new version is shown already."""
     pointer = draft.before.get(name)
     former = draft.inputs.facts.get(pointer.physical) if pointer is not None and pointer.physical is not None else None
-    if not has_runs(former) or draft.is_shared(name):
-        return False
-    return not (draft.is_requested(name) and may_be_restated(draft.inputs.graph.models[name].kind))
-
-
-def _why_not_kept(model: Model, difference: Difference) -> str:
-    if not folds(model.kind):
-        return f"for kind {model.kind.name}"
-    if (model.replay_on_change or "forward") != "forward":
-        return f"with `replay_on_change {model.replay_on_change}`"
-    if difference.reason == "query_changed":
-        return "where columns go away or are not known"
-    return "where keys, partitions or other settings changed"
+    is_anew = draft.is_requested(name) and may_be_restated(draft.inputs.graph.models[name].kind)
+    return former if has_runs(former) and not draft.is_shared(name) and not is_anew else None
 
 
 def _step(draft: Draft, name: NodeName) -> Step:
@@ -275,7 +266,8 @@ def _step(draft: Draft, name: NodeName) -> Step:
         batches = runs_of(model, work.readiness.ready, begins_anew=work.begins_anew)
     elif not shown.is_empty:
         batches = batches_of(model, shown)
-    seed, continues, questions = _seeding(draft, name), _continuing(draft, name), questions_of(draft, name)
+    seed, continues = _seeding(draft, draft.forks.get(name)), _continuing(draft, name)
+    questions = questions_of(draft, name)
     action = "seed_and_build" if seed or continues else _action(draft, name, bool(batches))
     if action == "skip" and questions:
         action = "metadata"
@@ -329,18 +321,16 @@ def _replay(difference: Difference, has_batches: bool, *, continues: bool) -> st
 
 
 def _continuing(draft: Draft, name: NodeName) -> Seeding | None:
-    each, inputs = draft.continuations.get(name), draft.inputs
-    if each is None or name not in draft.chosen or draft.blocked_by[name] or name in draft.unready:
+    if name not in draft.chosen or draft.blocked_by[name] or name in draft.unready:
         return None
-    return Seeding(source=each.source, source_mark=inputs.facts[each.source].mark, facts=inputs.facts[each.target])
+    return _seeding(draft, draft.continuations.get(name))
 
 
-def _seeding(draft: Draft, name: NodeName) -> Seeding | None:
-    fork = draft.forks.get(name)
-    facts = draft.inputs.facts.get(fork.target) if fork else None
-    if fork is None or facts is None:
+def _seeding(draft: Draft, copy: Copy | None) -> Seeding | None:
+    facts = draft.inputs.facts
+    if copy is None or copy.target not in facts:
         return None
-    return Seeding(source=fork.source, source_mark=draft.inputs.facts[fork.source].mark, facts=facts)
+    return Seeding(source=copy.source, source_mark=facts[copy.source].mark, facts=facts[copy.target])
 
 
 def _reads(draft: Draft, model: Model, intervals: Intervals) -> tuple[ReadWindow, ...]:

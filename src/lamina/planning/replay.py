@@ -6,12 +6,13 @@ version is a copy of what the environment shows, and the next run is the first o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from lamina.graph.kinds import folds, may_be_restated, stores_rows
 from lamina.graph.spans import uses_span
 from lamina.identity.naming import next_name
+from lamina.planning.inputs import Copy
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
@@ -20,18 +21,8 @@ if TYPE_CHECKING:
     from lamina.environments.pointers import Pointer
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.identity.naming import PhysicalName
     from lamina.planning.inputs import PlanInputs, VersionFacts
     from lamina.planning.reasons import Difference
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continuation:
-    """A version that begins with the rows of the one before it."""
-
-    node: NodeName
-    source: PhysicalName
-    target: PhysicalName
 
 
 def keeps_history(model: Model) -> bool:
@@ -49,22 +40,23 @@ def continuations_of(
     before: Mapping[NodeName, Pointer],
     differences: Mapping[NodeName, Difference],
     restated: frozenset[NodeName],
-) -> Mapping[NodeName, Continuation]:
+) -> Mapping[NodeName, Copy]:
     """The models of which a new version goes on where the former one ends.
 
     It is always a new table, also where the version was built before: that one knows nothing of what came since. Only
     what the baseline shows is shared.
     """
-    found: dict[NodeName, Continuation] = {}
+    found: dict[NodeName, Copy] = {}
     for name, difference in differences.items():
         model, pointer = inputs.graph.models[name], before.get(name)
         is_anew = (inputs.flags.force or name in restated) and may_be_restated(model.kind)
         if pointer is None or pointer.physical is None or is_anew or _is_shared(inputs, name):
             continue
         former = inputs.facts.get(pointer.physical)
-        if has_runs(former) and _may_continue(inputs, model, difference, former):
+        is_changed = difference.is_version_new and keeps_history(model)
+        if is_changed and has_runs(former) and why_not_continued(inputs, model, difference, former) is None:
             target = next_name(name, inputs.versions[name].version, inputs.facts)
-            found[name] = Continuation(node=name, source=pointer.physical, target=target)
+            found[name] = Copy(node=name, source=pointer.physical, target=target)
     return found
 
 
@@ -73,23 +65,20 @@ def has_runs(facts: VersionFacts | None) -> TypeGuard[VersionFacts]:
     return facts is not None and (facts.built_at is not None or not facts.covered.is_empty)
 
 
-def _may_continue(inputs: PlanInputs, model: Model, difference: Difference, former: VersionFacts) -> bool:
-    """Whether rows of the former version may stand in the new one: no column is lost that the model wants to keep."""
-    if not (difference.is_version_new and folds(model.kind) and keeps_history(model)):
-        return False
+def why_not_continued(inputs: PlanInputs, model: Model, difference: Difference, former: VersionFacts) -> str | None:
+    """Where rows of the former version cannot stand in the new one; None where they can."""
+    if not folds(model.kind):
+        return f"for kind {model.kind.name}"
     if (model.replay_on_change or "forward") != "forward":
-        return False
+        return f"with `replay_on_change {model.replay_on_change}`"
     if uses_span(inputs.graph.models, model) == former.covered.is_empty:
-        # Runs that go on in time and runs over everything cannot follow each other.
-        return False
-    match difference.reason:
-        case "upstream_changed":
-            return True
-        case "query_changed":
-            before = inputs.previous.get(model.name)
-            return before is not None and _has_same_config(inputs, model) and _columns_fit(before, model)
-        case _:
-            return False
+        return "where runs over everything would follow runs that go on in time, or the other way round"
+    if difference.reason == "upstream_changed":
+        return None
+    before = inputs.previous.get(model.name)
+    if difference.reason != "query_changed" or before is None or not _has_same_config(inputs, model):
+        return "where keys, partitions or other settings changed"
+    return None if _columns_fit(before, model) else "where columns go away or are not known"
 
 
 def _has_same_config(inputs: PlanInputs, model: Model) -> bool:
@@ -115,7 +104,7 @@ def _is_shared(inputs: PlanInputs, name: NodeName) -> bool:
     return any(pointer is not None and pointer.version == version for pointer in shown)
 
 
-def with_continuations(inputs: PlanInputs, continuations: Mapping[NodeName, Continuation]) -> PlanInputs:
+def with_continuations(inputs: PlanInputs, continuations: Mapping[NodeName, Copy]) -> PlanInputs:
     """The inputs as they are once the new versions have begun."""
     if not continuations:
         return inputs
@@ -124,7 +113,7 @@ def with_continuations(inputs: PlanInputs, continuations: Mapping[NodeName, Cont
     return replace(inputs, physical={**inputs.physical, **targets}, facts={**inputs.facts, **begun})
 
 
-def _begun(inputs: PlanInputs, continuation: Continuation) -> VersionFacts:
+def _begun(inputs: PlanInputs, continuation: Copy) -> VersionFacts:
     """What will be known then: the same time is recorded, and nothing was run by the new definition yet."""
     version = inputs.versions[continuation.node]
     return replace(

@@ -201,7 +201,7 @@ def test_what_a_model_with_a_history_reads_may_change():
     ("kind", "query", "settings", "why"),
     [
         (HISTORY, NARROWER, {"columns": ("x",)}, "where columns go away or are not known"),
-        (HISTORY, "SELECT ds, x FROM raw.t", {}, "where columns go away or are not known"),
+        (HISTORY, "SELECT ds, x FROM raw.t", {}, "runs that go on in time, or the other way round"),
         (replace(HISTORY, unique_key=("ds",)), OVER_TIME, {}, "where keys, partitions or other settings changed"),
         (HISTORY, CHANGED, {"replay_on_change": "bounded-7d"}, "with `replay_on_change bounded-7d`"),
     ],
