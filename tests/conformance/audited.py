@@ -20,26 +20,28 @@ KINDS = {
     "daily": "INCREMENTAL_BY_TIME_RANGE (time_column day)",
     "keyed": "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)",
     "appended": "INCREMENTAL_UNMANAGED",
-    "months": "INCREMENTAL_BY_PARTITION, partitioned_by (months(day))",
+    "parted": "INCREMENTAL_BY_PARTITION, partitioned_by (day)",
     "by_time": "SCD_TYPE_2_BY_TIME (unique_key id)",
     "by_column": "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [token])",
 }
 MODEL = (
     "MODEL (name audited.{kind}_{table_format}, table_format {table_format}, kind {text}, start '2024-01-01', "
-    "audits (same_rows, not_null(columns := (id, token))));\n"
+    "audits (same_rows, not_null(columns := (id, token)), every_row));\n"
     "SELECT CAST(id AS INT) AS id, CASE WHEN id <> 3 OR spoiled = '' THEN uuid() WHEN spoiled = 'query' "
     "THEN CAST(raise_error('boom') AS STRING) END AS token, CAST(@{time}_ds AS DATE) AS day, "
     "CAST(@{time}_ds AS TIMESTAMP) AS updated_at FROM range(0, 20) CROSS JOIN spoils.switch\n"
 )
 # What is computed anew for each of the two reads differs in every row.
 AUDIT = "AUDIT (name same_rows);\nSELECT id, token FROM @this_model EXCEPT SELECT id, token FROM @this_model\n"
+# It finds whatever it looks at, and does not block.
+EVERY_ROW = "AUDIT (name every_row, blocking false);\nSELECT id FROM @this_model\n"
 TABLES = [f"{kind}_{table_format}" for kind in KINDS for table_format in FORMATS]
 # Nothing holds these back: on Delta they are written straight into the table that is shown.
 REGIONS = ("regions_delta", "regions_parquet")
 REGION = (
     "MODEL (name audited.{name}, table_format {table_format}, kind INCREMENTAL_BY_TIME_RANGE (time_column day), "
     "partitioned_by (region), start '2024-01-01');\n"
-    "SELECT CAST(@start_ds AS DATE) AS day, IF(spoiled = '', 'eu', '') AS region, 1 AS id FROM spoils.switch\n"
+    "SELECT @start_ds AS day, IF(spoiled = '', 'eu', '') AS region, 1 AS id FROM spoils.switch\n"
 )
 STEPS = (
     ("build", "build", "2024-01-02", ""),
@@ -57,6 +59,7 @@ def write_files(folder: Path, remote: str) -> None:
         (folder / name).mkdir(parents=True)
     (folder / "lamina.yaml").write_text(f"name: audited\nspark: {{remote: '{remote}'}}\nconcurrency: 2\n")
     (folder / "audits" / "same_rows.sql").write_text(AUDIT)
+    (folder / "audits" / "every_row.sql").write_text(EVERY_ROW)
     for table_format in FORMATS:
         for kind, text in KINDS.items():
             time = "start" if kind == "daily" else "execution"
@@ -81,7 +84,14 @@ def main(place: str, remote: str) -> None:
         seen[step] = {
             "status": report["status"],
             "audits": {
-                name: [(audit["name"], audit["status"]) for audit in node["audits"]] for name, node in nodes.items()
+                name: [(audit["name"], audit["status"]) for audit in node["audits"] if audit["blocking"]]
+                for name, node in nodes.items()
+            },
+            "looked_at": {
+                name: audit["failing_rows"]
+                for name, node in nodes.items()
+                for audit in node["audits"]
+                if audit["name"] == "every_row"
             },
             "errors": {name: node["error"]["message"] for name, node in nodes.items() if node["error"]},
             "counts": {name: node["rows"] for name, node in nodes.items()},

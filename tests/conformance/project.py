@@ -17,10 +17,11 @@ NO_EVENTS = "SELECT CAST(0 AS INT) AS id, '' AS customer, DATE'2020-01-01' AS da
 NO_PRODUCTS = "SELECT CAST(0 AS INT) AS id, '' AS name, 0 AS price, TIMESTAMP'2020-01-01' AS updated_at WHERE false"
 
 MODELS = {
-    # Audited before it is shown, partitioned by a date.
+    # Audited before it is shown, partitioned by a date that is written as text.
     "daily": (
         "kind INCREMENTAL_BY_TIME_RANGE (time_column day), audits (not_null(columns := (amount)))",
-        "SELECT id, customer, amount, day FROM raw.events WHERE day BETWEEN @start_date AND @end_date",
+        "SELECT id, customer, amount, CAST(day AS STRING) AS day FROM raw.events "
+        "WHERE day BETWEEN @start_date AND @end_date",
     ),
     # Nothing holds it back; partitioned by the day of a timestamp.
     "plain": (

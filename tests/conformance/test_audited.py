@@ -14,9 +14,9 @@ ROWS = 20
 DAYS = 3
 ROWS_IN_THE_END = {
     # Every day's rows are kept, and a history keeps what they replace.
-    **dict.fromkeys(("daily", "appended", "by_time", "by_column"), ROWS * DAYS),
+    **dict.fromkeys(("daily", "appended", "parted", "by_time", "by_column"), ROWS * DAYS),
     # Each day replaces the one before it.
-    **dict.fromkeys(("whole", "keyed", "months"), ROWS),
+    **dict.fromkeys(("whole", "keyed"), ROWS),
 }
 
 
@@ -25,6 +25,15 @@ ROWS_IN_THE_END = {
 def test_audits_see_the_rows_that_were_written(seen: dict[str, Any], step: str, table: str) -> None:
     assert seen[step]["audits"][table] == PASSED
     assert seen[step]["errors"] == {}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("step", ["build", "run", "mended"])
+def test_audits_see_what_readers_will_see_and_of_time_what_is_processed(
+    seen: dict[str, Any], step: str, table: str
+) -> None:
+    shown = len(seen[step]["rows"][table])
+    assert seen[step]["looked_at"][table] == (ROWS if table.startswith("daily_") else shown)
 
 
 def test_rows_that_are_computed_again_would_be_seen(seen: dict[str, Any]) -> None:

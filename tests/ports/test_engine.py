@@ -460,6 +460,23 @@ def test_environment_views_follow_and_identical_ones_are_left_alone(table: Table
     assert engine.show([replace(view, comment="another")]) == 1
 
 
+def test_an_environment_view_has_the_comment_of_its_version(engine: SparkEngine, table: Table) -> None:
+    comment = "it's\nView Text: of ours: äöü"
+    version = SetView(
+        physical=table.physical,
+        generation=f"{table.physical}__g_1",
+        sql="SELECT 1 AS id",
+        shape=TableShape(columns=(Column(name="id", type="int"),)),
+        description=comment,
+    )
+    engine.publish(version)
+    view = ShowView(logical=LogicalName(f"{table.schema}__dev.{table.name}"), physical=table.physical)
+    assert engine.show([view]) == 1
+    said = {row[0]: row[1] for row in engine.query(f"DESCRIBE TABLE EXTENDED {view.logical}", limit=None).rows}
+    assert said["Comment"] == comment
+    assert engine.show([view]) == 0
+
+
 def test_an_environment_view_is_made_again_when_columns_change(table: Table) -> None:
     table.write("SELECT 1 AS id, 2 AS old")
     view = ShowView(logical=LogicalName(f"{table.schema}.{table.name}"), physical=table.physical)

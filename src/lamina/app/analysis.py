@@ -10,7 +10,8 @@ from lamina.app.ports import AnalysisRequest
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
 from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
-from lamina.graph.kinds import Embedded, IncrementalByTimeRange, folds
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, IncrementalByUniqueKey, folds
+from lamina.graph.merge_columns import columns_named
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.graph.time_columns import why_inexact
 from lamina.graph.validity import shown_columns
@@ -62,11 +63,12 @@ def analyse_new_versions(
             elif model.columns_are_declared and model.columns:
                 assumed[name] = shown_columns(model.kind, model.columns)
         for outcome in engine.analyse(requests) if requests else ():
-            problem = outcome.error or _time_column_problem(plan.models[outcome.node], outcome.columns or ())
+            model, columns = plan.models[outcome.node], outcome.columns or ()
+            problem = outcome.error or _time_column_problem(model, columns) or _merge_problem(model, columns)
             if problem is not None:
                 problems[outcome.node] = problem
             elif outcome.columns:
-                assumed[outcome.node] = shown_columns(plan.models[outcome.node].kind, outcome.columns)
+                assumed[outcome.node] = shown_columns(model.kind, outcome.columns)
     return problems
 
 
@@ -123,6 +125,23 @@ def _request(model: Model, relations: Relations, now: Instant, project: ProjectS
             )
         case PythonBody():
             return None
+
+
+def _merge_problem(model: Model, columns: tuple[Column, ...]) -> LaminaError | None:
+    """Whether clauses name a column that neither side has; the first run does without them and would not notice."""
+    if not isinstance(model.kind, IncrementalByUniqueKey):
+        return None
+    known = {column.name.lower() for column in columns}
+    missing = next(((key, name) for key, name in columns_named(model.kind) if name.lower() not in known), None)
+    if missing is None:
+        return None
+    listed = ", ".join(f"`{column.name}`" for column in columns)
+    return BadModelResult(
+        f"`{missing[0]}` names `{missing[1]}`, which is not among the columns of the query",
+        hint=f"the columns are {listed}",
+        location=model.location,
+        node=model.name,
+    )
 
 
 def _time_column_problem(model: Model, columns: tuple[Column, ...]) -> LaminaError | None:

@@ -426,12 +426,10 @@ def _notices(name: NodeName, result: NodeResult) -> Iterator[Notice]:
         yield Notice(code="LAM-WARN-023", message=f"`{name}`: {remark}", node=name)
     for audit in result.audits:
         if audit.status == "failed" and not audit.is_blocking:
-            rows = rows_words(audit.failing_rows)
-            yield Notice(
-                code="LAM-WARN-010",
-                message=f"audit `{audit.call}` of `{name}` found {rows}; it does not block, so the rows are published",
-                node=name,
-            )
+            found = f"audit `{audit.call}` of `{name}` found {rows_words(audit.failing_rows)}; it does not block"
+            is_shown = result.status == "succeeded"
+            message = f"{found}, so the rows are published" if is_shown else found
+            yield Notice(code="LAM-WARN-010", message=message, node=name)
 
 
 def _notices_apart(row: AuditRow) -> Iterator[Notice]:

@@ -102,7 +102,6 @@ def write_request(
         hooks=None if batch.is_empty else hooks_of(model, batch.time, target.execution),
         table=table,
         former=_former(kind, base, batch),
-        has_audits=any(not call.is_skipped for call in asked),
         write_through=None if is_held_back else write_through,
     )
 

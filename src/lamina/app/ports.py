@@ -229,8 +229,6 @@ class WriteRequest:
     table: TableOptions
     former: FormerColumns | None = None
     """What the table has besides, where rows stay in it."""
-    has_audits: bool = False
-    """Whether audits will be asked about the new rows, so that these must be there to be read apart from others."""
     write_through: Callable[[TableShape], WriteThrough] | None = None
     """Decides that the batch is its own publish. Called at most once, right before the statement that does it, where
     the format has transactions; the rows are shown when `write` returns."""
@@ -412,7 +410,7 @@ class AnalysisOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
-    """An environment's view over a version."""
+    """An environment's view over a version, with the version's comment unless it has one of its own."""
 
     logical: LogicalName
     physical: PhysicalName

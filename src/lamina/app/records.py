@@ -107,9 +107,12 @@ class SetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowAction:
-    """What is done to a table with rows that lie aside: a condition for `replace_where`, a MERGE for `merge`."""
+    """What is done to a table with rows that lie aside: a condition for `replace_…`, a MERGE for `merge`.
 
-    name: Literal["append", "replace_where", "replace_partitions", "merge"]
+    The condition of `replace_where` compares a column with values, that of `replace_matching` may be any.
+    """
+
+    name: Literal["append", "replace_where", "replace_matching", "replace_partitions", "merge"]
     text: str = ""
 
 

@@ -20,11 +20,12 @@ from lamina.graph.kinds import (
     View,
     needs_partitions,
 )
+from lamina.graph.merge_columns import unclear_names
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
 from lamina.graph.validity import shown_columns
 from lamina.sql.builtin_audits import builtin_arguments, find_builtin
 from lamina.sql.render import strftime_to_spark
-from lamina.sql.types import columns_in
+from lamina.sql.types import columns_in, split_direction
 from lamina.sql.values import KindValue
 from lamina.timeline.interval import Instant
 from lamina.timeline.parse import as_end, as_start, parse_time
@@ -47,6 +48,8 @@ def check_model(model: Model, block: Block, columns: Sequence[Column] | None) ->
     yield from _check_partitions(model, block)
     yield from _check_policies(model, block)
     yield from _check_times(model, block)
+    if isinstance(model.kind, IncrementalByUniqueKey):
+        yield from _check_merge(model.kind, block)
     if columns is not None:
         yield from _check_duplicates(model, columns)
         yield from _check_validity(model, columns)
@@ -134,6 +137,15 @@ def _is_absolute(text: str) -> bool:
     return there == parse_time(text, relative_to=Instant(400 * 366 * 86_400_000_000))
 
 
+def _check_merge(kind: IncrementalByUniqueKey, block: Block) -> Iterator[LaminaError]:
+    for key, name in dict.fromkeys(unclear_names(kind)):
+        yield DefinitionError(
+            f"`{key}` names `{name}` and does not say whether the new row's or that of the table is meant",
+            hint="write `source.` or `target.` in front of the column's name",
+            location=_inside_kind(block, key),
+        )
+
+
 def _check_duplicates(model: Model, columns: Sequence[Column]) -> Iterator[LaminaError]:
     seen: set[str] = set()
     for column in columns:
@@ -183,6 +195,10 @@ def _wanted_columns(model: Model, block: Block) -> Iterator[tuple[str, Location,
         for text in kind.unique_key:
             for name in columns_in(text):
                 yield "unique_key", _inside_kind(block, "unique_key"), name
+    if isinstance(kind, IncrementalByUniqueKey):
+        for text in kind.order_by:
+            for name in columns_in(split_direction(text)[0]):
+                yield "order_by", _inside_kind(block, "order_by"), name
     if isinstance(kind, ScdType2ByTime | ScdType2ByColumn) and kind.updated_at_name is not None:
         yield "updated_at_name", _inside_kind(block, "updated_at_name"), kind.updated_at_name
     if isinstance(kind, ScdType2ByColumn):

@@ -37,6 +37,8 @@ class TableFormat:
     """Whether `partitioned_by` may hold transforms such as `months(day)` that readers are pruned by."""
     can_cluster: bool = False
     """Whether `clustered_by` lays rows out."""
+    storages: tuple[str, ...] = ("parquet",)
+    """What its files can be; `storage_format` chooses."""
 
     @property
     def writes_in_turn(self) -> bool:
@@ -64,6 +66,7 @@ ICEBERG = TableFormat(
     has_branches=True,
     has_transforms=True,
     can_cluster=True,
+    storages=("parquet", "orc", "avro"),
 )
 
 TABLE_FORMATS = {one.name: one for one in (PARQUET, DELTA, ICEBERG)}

@@ -253,6 +253,11 @@ def is_keyed(kind: Kind) -> TypeGuard[KeyedKind]:
     return isinstance(kind, IncrementalByUniqueKey | ScdType2ByTime | ScdType2ByColumn)
 
 
+def appends(kind: Kind) -> bool:
+    """Whether a run adds its rows to those that are there, and replaces none."""
+    return isinstance(kind, IncrementalUnmanaged) and not kind.insert_overwrite
+
+
 def needs_partitions(kind: Kind) -> bool:
     """Whether a run replaces whole partitions, so that there must be some."""
     return isinstance(kind, IncrementalByPartition) or (

@@ -10,7 +10,7 @@ from lamina.errors import BadSchedule, LaminaError
 from lamina.graph.draft import WrittenReference
 from lamina.graph.kinds import Full, IncrementalByTimeRange
 from lamina.graph.properties import Block
-from lamina.sql.names import make_table_name
+from lamina.sql.names import is_plain_identifier, make_table_name, quote
 from lamina.sql.types import columns_in
 from lamina.sql.values import Items, Text, Word, as_items, sql_of, text_of
 from lamina.timeline.cron import Schedule
@@ -106,7 +106,16 @@ def read_partitions(block: Block, kind: Kind) -> tuple[str, ...]:
     time_column = kind.time_column.name.lower()
     if not time_column or any(time_column in {c.lower() for c in columns_in(text)} for text in given):
         return given
-    return (kind.time_column.name, *given)
+    return (_as_expression(kind.time_column.name), *given)
+
+
+def _as_expression(name: str) -> str:
+    """A column's name where an expression is expected: in backticks if it could be read as something else."""
+    try:
+        is_itself = is_plain_identifier(name) and columns_in(name) == (name,)
+    except LaminaError:
+        is_itself = False
+    return name if is_itself else quote(name)
 
 
 def read_settings(

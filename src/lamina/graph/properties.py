@@ -6,7 +6,6 @@ everything at once; a property that could not be read counts as not given.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from lamina.errors import BadPropertyValue, DefinitionError, LaminaError, UnknownProperty
 from lamina.sql.fragment import Fragment
 from lamina.sql.header import read_when_matched
-from lamina.sql.types import check_expression, columns_in, header_expression, normalise_type
+from lamina.sql.types import check_expression, columns_in, header_expression, normalise_type, split_direction
 from lamina.sql.values import (
     Boolean,
     Call,
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from lamina.graph.kinds import Setting
     from lamina.graph.model import VariableValue
     from lamina.sql.values import Property, Value
-
-_DIRECTION = re.compile(r"(?:\s+(?:asc|desc))?(?:\s+nulls\s+(?:first|last))?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,10 +236,9 @@ class Block:
         found: list[str] = []
         for item in as_items(value) if value is not None else ():
             written = item.value if isinstance(item, Text) and item.quote == "'" else sql_of(item)
-            direction = _DIRECTION.search(written)
-            ending = " ".join(direction[0].upper().split()) if direction else ""
+            plain, ending = split_direction(written)
             try:
-                text = header_expression(_DIRECTION.sub("", written), self.dialect, item.location)
+                text = header_expression(plain, self.dialect, item.location)
                 check_expression(text, location=item.location)
             except LaminaError as error:
                 self.problems.extend(error.problems)

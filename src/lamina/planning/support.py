@@ -18,6 +18,7 @@ from lamina.graph.kinds import (
     folds,
     has_intervals,
     needs_partitions,
+    stores_rows,
 )
 from lamina.graph.model import SqlBody
 
@@ -80,6 +81,13 @@ def _unsupported_format(model: Model) -> Iterator[NotYetSupported]:
         yield NotYetSupported(
             f"`{model.name}` asks for the table format `{model.table_format}`, which this release cannot write",
             hint=f"the formats are {known}",
+            location=model.location,
+            node=model.name,
+        )
+    elif stores_rows(model.kind) and (model.storage_format or "parquet").lower() not in table_format.storages:
+        yield NotYetSupported(
+            f"`{model.name}`: {table_format.title} tables cannot have `storage_format {model.storage_format}`",
+            hint=f"it can be {' or '.join(f'`{name}`' for name in table_format.storages)}",
             location=model.location,
             node=model.name,
         )

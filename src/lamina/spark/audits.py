@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -10,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
 from lamina.errors import Cancelled, LaminaError
-from lamina.graph.kinds import is_keyed
+from lamina.graph.kinds import appends, is_keyed
 from lamina.spark.formats.lake import rows_at, staged_rows, stored_rows
 from lamina.spark.kinds.merge import after_merge
 from lamina.spark.output import find_time_column, in_interval
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lamina.app.audit_queries import AuditQuery
-    from lamina.app.ports import AuditRequest, StagedRows
+    from lamina.app.ports import AuditRequest, Base, Fold, StagedRows
+    from lamina.app.records import TableShape
 
     Failures = Callable[[str, str], AbstractContextManager[None]]
 
@@ -58,12 +61,25 @@ def _rows_of(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
             return session.table(table_name(staged.generation))
         case Shown() if base is not None:
             return stored_rows(session, replace(base.head, snapshot=place.snapshot))
-        case OnBranch() if base is not None and (fold is None or is_keyed(fold.kind)):
+        case OnBranch() if base is not None:
             return session.table(f"{table_name(base.head.generation)}.{quote(f'branch_{place.branch}')}")
         case Aside(action=action) if base is not None and fold is not None and action.name == "merge":
             return after_merge(rows_at(session, base.head), staged_rows(session, path, staged.shape), fold)
+        case _ if base is not None and fold is not None and not is_keyed(fold.kind) and not fold.begins_anew:
+            return _beside_others(session, base, staged_rows(session, path, staged.shape), staged.shape, fold)
         case _:
             return staged_rows(session, path, staged.shape)
+
+
+def _beside_others(session: SparkSession, base: Base, new: DataFrame, shape: TableShape, fold: Fold) -> DataFrame:
+    """New rows and those that stay: all of them, or those of partitions that the new ones do not replace."""
+    old = stored_rows(session, base.head)
+    if not appends(fold.kind):
+        keys = [quote(column.name) for column in shape.partition_columns]
+        replaced = new.select(*keys).distinct().alias("replaced")
+        same = [sf.col(f"old.{key}").eqNullSafe(sf.col(f"replaced.{key}")) for key in keys]
+        old = old.alias("old").join(replaced, reduce(and_, same), "left_anti")
+    return new.unionByName(old, allowMissingColumns=True)
 
 
 def _shown(session: SparkSession, shown: ShownRows) -> DataFrame:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from lamina.spark.session import Sessions
 
 _NAMES_PER_STATEMENT = 100
+_COMMENT = re.compile(
+    rf"^Comment: (.*?)\n(?:[A-Z][a-z]+: [^\n]*\n)?View Text: {re.escape(MARKER)}", re.MULTILINE | re.DOTALL
+)
 _LINE = re.compile(r"^(Type|Location|Table Properties|View Text): (.*)$", re.MULTILINE)
 _PROPERTY = re.compile(r"(?:^|, )(lamina\.\w+)=([^,\]]*)")
 _QUOTED_PROPERTY = re.compile(r"'(lamina\.\w+)'\s*=\s*'([^']*)'")
@@ -39,6 +42,8 @@ class CatalogEntry:
     is_view: bool
     properties: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     marks: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    comment: str | None = None
+    """Of a view in Spark's own catalog."""
 
     @property
     def is_our_view(self) -> bool:
@@ -244,8 +249,10 @@ def _entry(information: str) -> CatalogEntry:
     # Comments and the text of a view may hold any line; the type stands before them, the properties after them.
     first, last = dict(reversed(lines)), dict(lines)
     listed = last.get("Table Properties", "").removeprefix("[")
+    comment = _COMMENT.search(information)
     return CatalogEntry(
         is_view=first.get("Type") == "VIEW",
+        comment=comment[1] if comment else None,
         properties=MappingProxyType(dict(_PROPERTY.findall(listed))),
         marks=MappingProxyType(read_marks(last.get("View Text", ""))),
     )

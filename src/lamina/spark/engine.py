@@ -11,7 +11,7 @@ from typing_extensions import assert_never
 
 from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
 from lamina.app.records import InPlace
-from lamina.errors import Cancelled, LaminaError, NotYetSupported
+from lamina.errors import Cancelled, LaminaError
 from lamina.spark.audits import ask_audits
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
@@ -261,15 +261,7 @@ class SparkEngine:
         return len(statements)
 
     def _format(self, options: TableOptions) -> ParquetFormat | LakeFormat:
-        storage = (options.storage_format or "parquet").lower()
-        lake = self._lakes.get(options.table_format.name)
-        known = ("parquet", "orc", "avro") if options.table_format.has_branches else ("parquet",)
-        if storage not in known:
-            raise NotYetSupported(
-                f"storage format `{options.storage_format}` cannot be written by {options.table_format.title} tables",
-                hint=f"it can be {' or '.join(f'`{name}`' for name in known)}",
-            )
-        return lake or self._parquet
+        return self._lakes.get(options.table_format.name) or self._parquet
 
     # --- the catalog --------------------------------------------------------------------------------------------------
     def create_generation(self, request: GenerationRequest) -> int | None:

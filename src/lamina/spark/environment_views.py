@@ -27,8 +27,9 @@ from lamina.spark.tables import (
 from lamina.spark.versions import digest, name_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from lamina.graph.kinds import Setting
     from lamina.spark.catalog import Catalog, CatalogEntry
 
 
@@ -60,16 +61,18 @@ def show_views(catalog: Catalog, views: Sequence[ShowView | HideView]) -> int:
 
 def _show(catalog: Catalog, view: ShowView, entry: CatalogEntry | None, version: CatalogEntry | None) -> bool:
     marks = {PHYSICAL: view.physical, COLUMNS: version.marks.get(COLUMNS, "") if version else ""}
-    properties = {**view.properties, VIEW_PROPERTY: "environment", DETAILS_PROPERTY: _digest_of_details(view)}
+    comment = version.comment if version and view.comment is None else view.comment
+    details = _digest_of_details(comment, view.properties)
+    properties = {**view.properties, VIEW_PROPERTY: "environment", DETAILS_PROPERTY: details}
     doing = f"showing `{view.physical}` as `{view.logical}`"
     has_moved = entry is None or entry.marks != marks
     if has_moved:
         query = marked_query(marks, "*", table_name(view.physical))
-        creation = create_view(view.logical, query, (), view.comment, properties)
+        creation = create_view(view.logical, query, (), comment, properties)
         catalog.set_view(view.logical, query, creation, doing)
-    has_details = entry is None or entry.properties.get(DETAILS_PROPERTY) == properties[DETAILS_PROPERTY]
+    has_details = entry is None or entry.properties.get(DETAILS_PROPERTY) == details
     if not has_details:
-        catalog.execute(set_view_properties(view.logical, {**properties, "comment": view.comment or ""}), doing)
+        catalog.execute(set_view_properties(view.logical, {**properties, "comment": comment or ""}), doing)
     return has_moved or not has_details
 
 
@@ -80,6 +83,5 @@ def _hide(catalog: Catalog, view: HideView, entry: CatalogEntry | None) -> bool:
     return True
 
 
-def _digest_of_details(view: ShowView) -> str:
-    properties = sorted((key, setting_text(value)) for key, value in view.properties.items())
-    return digest([view.comment or "", properties])
+def _digest_of_details(comment: str | None, properties: Mapping[str, Setting]) -> str:
+    return digest([comment or "", sorted((key, setting_text(value)) for key, value in properties.items())])

@@ -61,7 +61,9 @@ def setting_text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def create_generation(name: str, shape: TableShape, location: str, properties: Mapping[str, Setting]) -> str:
+def create_generation(
+    name: str, shape: TableShape, location: str, comment: str | None, properties: Mapping[str, Setting]
+) -> str:
     """An external table with the columns in the order that the catalog wants: those it is partitioned by last."""
     partitioning = {column.name.casefold() for column in shape.partition_columns}
     columns = [_column(column) for column in shape.columns if column.name.casefold() not in partitioning]
@@ -71,9 +73,10 @@ def create_generation(name: str, shape: TableShape, location: str, properties: M
         columns.append(_column(visible) if visible else f"{quote(partition.name)} {partition.type}")
     names = ", ".join(quote(column.name) for column in shape.partition_columns)
     partitioned = f"\nPARTITIONED BY ({names})" if names else ""
+    said = f"\nCOMMENT {text_literal(comment)}" if comment else ""
     return (
         f"CREATE TABLE {table_name(name)} (\n  " + ",\n  ".join(columns) + f"\n)\nUSING parquet{partitioned}"
-        f"\nLOCATION {text_literal(location)}\nTBLPROPERTIES ({_properties(properties)})"
+        f"\nLOCATION {text_literal(location)}{said}\nTBLPROPERTIES ({_properties(properties)})"
     )
 
 

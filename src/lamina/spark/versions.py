@@ -51,7 +51,7 @@ def make_generation(catalog: Catalog, request: GenerationRequest) -> None:
     folder = request.folder if columns else request.manifest.get((), request.folder)
     generation = request.table.generation
     properties = {**request.table.properties, ATTEMPT_PROPERTY: generation.rpartition("_")[2]}
-    statement = create_generation(generation, request.shape, f"{root}/{folder}", properties)
+    statement = create_generation(generation, request.shape, f"{root}/{folder}", request.table.description, properties)
     doing = f"making table `{generation}`"
     try:
         catalog.execute(statement, doing)

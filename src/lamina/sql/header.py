@@ -537,7 +537,7 @@ def _read_call(lexed: Lexed, span: Span) -> Call | None:
 
 
 def _read_expression(lexed: Lexed, span: Span, key: str) -> Expression:
-    _check(lexed, span, exp.Condition, key)
+    _check(lexed, span, exp.Ordered if key == "order_by" else exp.Condition, key)
     return Expression(sql=lexed.sql(span), location=lexed.place(span[0]))
 
 

@@ -57,6 +57,17 @@ class MergeClause:
     condition: str | None
     action: MergeAction
 
+    @property
+    def assigned(self) -> tuple[str, ...]:
+        """The columns that it sets, where it names them."""
+        return tuple(each.column for each in self.action.assignments) if isinstance(self.action, UpdateSome) else ()
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The condition, and what columns are set to."""
+        values = tuple(each.value for each in self.action.assignments) if isinstance(self.action, UpdateSome) else ()
+        return (self.condition, *values) if self.condition is not None else values
+
 
 def read_merge_clauses(
     texts: Sequence[str], location: Location | None = None, dialect: str = "spark"

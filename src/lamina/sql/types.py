@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from lamina.errors import Location
 
+_DIRECTION = re.compile(r"(?:\s+(?:asc|desc))?(?:\s+nulls\s+(?:first|last))?\s*$", re.IGNORECASE)
 _SIMPLE_TYPES = {
     "boolean": "boolean",
     "bool": "boolean",
@@ -92,6 +93,30 @@ def columns_in(text: str, dialect: str = SPARK, location: Location | None = None
     tree = parse_expression(header_expression(text, dialect, location), SPARK, location)
     names = (column.parts[0].name for column in tree.find_all(exp.Column, bfs=False))
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def split_direction(text: str) -> tuple[str, str]:
+    """An expression to order by, and the direction behind it, which may be empty.
+
+    >>> split_direction("lower(a) desc  nulls last")
+    ('lower(a)', 'DESC NULLS LAST')
+    """
+    direction = _DIRECTION.search(text)
+    ending = direction[0] if direction else ""
+    return text.removesuffix(ending), " ".join(ending.upper().split())
+
+
+def references_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """The columns that an expression in Spark's SQL names, each with all parts of its name; none behind a subquery.
+
+    >>> references_in("source.a > b + target.info.size")
+    (('source', 'a'), ('b',), ('target', 'info', 'size'))
+    """
+    tree = parse_expression(text, SPARK, None)
+    if tree.find(exp.Query) is not None:
+        return ()
+    found = tree.find_all(exp.Column, bfs=False)
+    return tuple(dict.fromkeys(tuple(part.name for part in column.parts) for column in found))
 
 
 def check_expression(text: str, dialect: str = SPARK, location: Location | None = None) -> None:

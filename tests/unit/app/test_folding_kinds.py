@@ -58,6 +58,22 @@ def first_days(count: int) -> tuple[Row, ...]:
     return tuple(sorted(january(count).items()))
 
 
+@pytest.mark.parametrize(
+    ("clause", "missing"),
+    [
+        ({"merge_filter": "target.nothing > 1"}, "`merge_filter` names `nothing`"),
+        ({"when_matched": ("WHEN MATCHED AND source.other = 1 THEN DELETE",)}, "`when_matched` names `other`"),
+        ({"when_matched": ("WHEN MATCHED THEN UPDATE SET target.`y` = source.x",)}, "`when_matched` names `y`"),
+        ({"when_matched": ("WHEN MATCHED THEN UPDATE SET target.`X` = source.DS",)}, None),
+    ],
+)
+def test_clauses_that_name_what_no_row_has_are_refused_before_the_first_run(clause: Any, missing: str | None):
+    place = place_with(whole(replace(AT_ONCE, **clause)))
+    result = process(place).build(DAY.format(5)).results["shop.orders"]
+    assert (result.status, missing is None) in {("failed", False), ("succeeded", True)}
+    assert missing is None or missing in result.error.message
+
+
 @pytest.mark.parametrize("kind", [UPSERT, APPEND, IncrementalByPartition()])
 def test_runs_go_on_where_recorded_time_ends_and_building_again_does_nothing(kind: Any):
     place = place_with(over_time(kind, partitioned_by=("ds",)))

@@ -91,6 +91,21 @@ def test_the_other_kinds_with_their_properties():
     )
 
 
+@pytest.mark.parametrize("written", ["(name DESC, id)", "[name desc, id]", "('name DESC', id)"])
+def test_what_wins_among_rows_of_a_key_is_ordered(written: str):
+    kind = kind_of(f"INCREMENTAL_BY_UNIQUE_KEY (unique_key ds, order_by {written})")
+    assert kind.order_by == ("name DESC", "id")
+
+
+def test_clauses_may_name_any_column_of_both_sides():
+    kind = kind_of(
+        "INCREMENTAL_BY_UNIQUE_KEY (unique_key id, order_by lower(NAME) DESC NULLS LAST, merge_filter source.ds > "
+        "@start_ds AND target.ID > 1, when_matched (WHEN MATCHED AND exists(array(source.id), x -> x > target.id) THEN "
+        "UPDATE SET name = coalesce(source.name, TARGET.name)))"
+    )
+    assert kind.order_by == ("lower(NAME) DESC NULLS LAST",)
+
+
 def test_history_kinds():
     by_time = kind_of("SCD_TYPE_2 (unique_key id, time_data_type DATE, updated_at_as_valid_from true)")
     assert by_time == ScdType2ByTime(unique_key=("id",), time_data_type="date", updated_at_as_valid_from=True)
@@ -148,6 +163,16 @@ def test_missing_values_may_be_given_per_column():
         ("INCREMENTAL_BY_UNIQUE_KEY", DefinitionError),
         ("INCREMENTAL_BY_UNIQUE_KEY (unique_key nothing)", DefinitionError),
         ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id, batch_concurrency 2)", BadPropertyValue),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id, order_by nothing DESC)", DefinitionError),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id, merge_filter name > 1)", DefinitionError),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key id, when_matched (WHEN MATCHED THEN UPDATE SET name = t.name))",
+            DefinitionError,
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key id, when_matched (WHEN MATCHED AND id > 1 THEN DELETE))",
+            DefinitionError,
+        ),
         ("INCREMENTAL_BY_PARTITION", DefinitionError),
         ("INCREMENTAL_BY_PARTITION (forward_only true), partitioned_by name", DefinitionError),
         ("INCREMENTAL_UNMANAGED (batch_size 3)", UnknownProperty),
@@ -235,6 +260,12 @@ def test_lines_of_a_seed_may_end_in_a_character_of_their_own(written: str, read:
     text = f"MODEL (name a, kind SEED (path 'x.csv', csv_settings (lineterminator = {written})))"
     assert read_one(text).kind.csv_settings.lineterminator == read
     assert type(problem(text.replace(written, "'ab'"))) is BadPropertyValue
+
+
+@pytest.mark.parametrize("name", ["my ts", "a-b", "a.b", "case", "select", "größe"])
+def test_a_time_column_may_have_any_name(name: str):
+    text = f"MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column `{name}`)); SELECT x AS `{name}` FROM t"
+    assert read_one(text).partitioned_by == (f"`{name}`",)
 
 
 def test_forward_only_may_not_contradict_itself():

@@ -33,10 +33,12 @@ def test_variables_are_filled_in_and_times_wait_for_the_run():
 
 def test_other_dialects_are_translated():
     kind = kind_of(
-        'when_matched (WHEN MATCHED THEN UPDATE SET target."n" = source.n::int), merge_filter a::text = b', "duckdb"
+        'when_matched (WHEN MATCHED THEN UPDATE SET target."n" = source.n::int), '
+        "merge_filter source.a::text = target.b",
+        "duckdb",
     )
     assert kind.when_matched == ("WHEN MATCHED THEN UPDATE SET target.`n` = CAST(source.n AS INT)",)
-    assert kind.merge_filter == "CAST(a AS STRING) = b"
+    assert kind.merge_filter == "CAST(source.a AS STRING) = target.b"
 
 
 @pytest.mark.parametrize(

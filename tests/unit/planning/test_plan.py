@@ -40,6 +40,19 @@ def test_a_first_build_covers_every_complete_day_since_start():
     assert len(step.batches) == 1
 
 
+@pytest.mark.parametrize(
+    ("table_format", "storage", "fits"),
+    [("parquet", "orc", False), ("delta", "avro", False), ("iceberg", "ORC", True), ("parquet", "Parquet", True)],
+)
+def test_files_that_a_format_does_not_have_are_refused_by_the_plan(table_format, storage, fits):
+    world = World(orders(table_format=table_format, storage_format=storage))
+    if fits:
+        assert make_plan(world.inputs("2024-01-05")).steps
+        return
+    with pytest.raises(NotYetSupported, match=f"`storage_format {storage}`"):
+        make_plan(world.inputs("2024-01-05"))
+
+
 def test_batch_size_cuts_the_range_into_portions():
     plan = make_plan(World(orders(kind={"batch_size": 3})).inputs("2024-01-08"))
     batches = steps(plan)["shop.orders"].batches

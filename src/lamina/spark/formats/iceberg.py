@@ -80,9 +80,9 @@ class IcebergFormat(LakeFormat):
         return snapshot
 
     def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
-        """Write to a branch; the rows lie in the batch's folder first where they must be read apart from others."""
+        """Write to a branch; what a MERGE takes lies in the batch's folder first, where it is checked."""
         session, head = task.session, change.base.head
-        is_staged = change.action.name == "merge" or (task.request.has_audits and not change.is_readable_apart)
+        is_staged = change.action.name == "merge"
         branch, former = _branch(task.request.attempt), _branch(head.attempt)
         begin = _where_it_is_now(session, head)
         target = f"{table_name(head.generation)}.{quote(f'branch_{branch}')}"
@@ -154,7 +154,7 @@ def _apply(session: SparkSession, rows: DataFrame, head: Head, target: str, acti
             session.sql(f"MERGE INTO {target} AS target {action.text}")
         case "append":
             fitted(session, rows, head.generation).writeTo(target).append()
-        case "replace_where":
+        case "replace_where" | "replace_matching":
             # Overwriting by a filter can only drop whole files; deleting rewrites those that hold other rows too.
             session.sql(f"DELETE FROM {target} WHERE {action.text}")
             fitted(session, rows, head.generation).writeTo(target).append()

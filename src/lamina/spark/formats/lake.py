@@ -17,7 +17,7 @@ from lamina.app.ports import NewTable, Written
 from lamina.app.records import RowAction
 from lamina.app.rendering import head_relation
 from lamina.errors import BadModelResult
-from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalUnmanaged, is_keyed
+from lamina.graph.kinds import IncrementalByUniqueKey, appends, is_keyed
 from lamina.spark.formats.batch import (
     Observed,
     check_base,
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from lamina.graph.kinds import Setting
     from lamina.graph.model import Column
     from lamina.spark.formats.batch import Batch, Measured
+
+
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +89,6 @@ class Change:
     rows: DataFrame
     action: RowAction
     base: Base
-    is_readable_apart: bool
-    """Whether the new rows can be told from others in the table itself, by their time."""
 
 
 class LakeFormat(ABC):
@@ -201,10 +202,7 @@ class LakeFormat(ABC):
         if not self._make_room(task.session, base, batch.shape):
             return self._rewrite(task, base, frame)
         rows = new_rows(frame, batch)
-        is_readable_apart = batch.condition is not None
-        change = Change(
-            batch=batch, rows=rows, action=_action(request, batch), base=base, is_readable_apart=is_readable_apart
-        )
+        change = Change(batch=batch, rows=rows, action=_action(request, batch), base=base)
         measured, place, written = self.change(task, change)
         compared = compare(
             frame,
@@ -221,7 +219,7 @@ class LakeFormat(ABC):
     def _rewrite(self, task: Task, base: Base, frame: DataFrame) -> Written:
         """A table in which a column has another type: everything that stays is written along, in that type."""
         fold = task.request.fold
-        if fold is not None and not (isinstance(fold.kind, IncrementalUnmanaged) and not fold.kind.insert_overwrite):
+        if fold is not None and not appends(fold.kind):
             raise BadModelResult(
                 "the type of a column has changed, and the partitions that stay hold the former one",
                 hint="cast the column to its former type in the query, or change the model so that a new version is "
@@ -244,7 +242,7 @@ class LakeFormat(ABC):
         stored = session.table(table_name(base.head.generation)).columns
         hidden = [column for column in layout.columns if column.is_hidden]
         action = RowAction(name="merge", text=merge_text(fold.kind, columns, hidden, stored))
-        change = Change(batch=batch, rows=new_rows(changed, batch), action=action, base=base, is_readable_apart=False)
+        change = Change(batch=batch, rows=new_rows(changed, batch), action=action, base=base)
         measured, place, _ = self.change(task, change)
         return _written(batch, measured, place, Compared(), statements=2)
 
@@ -310,9 +308,11 @@ def stage(task: Task, change: Change, *, keeps_empty_text: bool) -> Measured:
 
 def _action(request: WriteRequest, batch: Batch) -> RowAction:
     if batch.condition is not None:
-        return RowAction(name="replace_where", text=batch.condition)
+        types = {column.name: column.type for column in batch.shape.columns}
+        is_plain = types.get(batch.time or "") in _TIMES
+        return RowAction(name="replace_where" if is_plain else "replace_matching", text=batch.condition)
     fold = request.fold
-    if fold is not None and isinstance(fold.kind, IncrementalUnmanaged) and not fold.kind.insert_overwrite:
+    if fold is not None and appends(fold.kind):
         return RowAction(name="append")
     return RowAction(name="replace_partitions")
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from lamina.app.ports import Written
 from lamina.errors import WarehouseUnwritable
 from lamina.graph.formats import PARQUET
-from lamina.graph.kinds import IncrementalUnmanaged, is_keyed
+from lamina.graph.kinds import appends, is_keyed
 from lamina.spark.compare_rows import NO_ROWS
 from lamina.spark.errors import translate
 from lamina.spark.formats.batch import (
@@ -115,7 +115,7 @@ def _plan(frame: DataFrame, request: WriteRequest) -> _FolderBatch:
 def _plan_fold(rows: DataFrame, request: WriteRequest, fold: Fold) -> _FolderBatch:
     """Rows of keyed kinds are the whole table; those of the others replace partitions, or only ever add one."""
     partition_columns = plan_partitions(request.partitioned_by, columns_of(rows.drop(PROBLEM).schema, {}))
-    if isinstance(fold.kind, IncrementalUnmanaged) and not fold.kind.insert_overwrite:
+    if appends(fold.kind):
         partition_columns += (attempt_column(len(request.partitioned_by)),)
     base_keys = frozenset(request.base.manifest) if request.base else frozenset()
     is_whole = is_keyed(fold.kind)

@@ -63,7 +63,10 @@ def _repeated(batch: DataFrame, kind: KeyedKind) -> BadModelResult:
     if order_by:
         hint = "add a column to `order_by` in which these rows differ"
         return BadModelResult(f"{said}, and `order_by` does not tell the last", hint=hint)
-    return BadModelResult(said, hint="keep one row per key in the query, or let `unique_key` tell them apart")
+    hint = "keep one row per key in the query, or let `unique_key` tell them apart"
+    if isinstance(kind, IncrementalByUniqueKey):
+        hint += "; `order_by` in the kind says which of them is the last and wins"
+    return BadModelResult(said, hint=hint)
 
 
 def _repeated_keys(batch: DataFrame, unique_key: tuple[str, ...], order_by: tuple[str, ...]) -> str:
