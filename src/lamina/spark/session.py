@@ -175,7 +175,11 @@ class Sessions:
             self._give_back(session, is_clean and has_succeeded)
 
     def interrupt(self) -> None:
-        """Stop every job of every task in progress, and waiting for the catalog; no task begins until `prepare`."""
+        """Stop every job of every task in progress, and waiting for the catalog; no task begins until `prepare`.
+
+        On a Connect server the shuffle of a query may outlive this: Spark 4.1 begins its job in a thread of its own,
+        and interrupts only jobs that have begun. What it computes is used by nobody.
+        """
         with self._guard:
             self._cancellations += 1
             self._is_stopped = True
