@@ -48,7 +48,7 @@ from lamina.app.records import (
     TableShape,
 )
 from lamina.errors import Cancelled, EngineError
-from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged
+from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged, appends, is_keyed
 from lamina.graph.model import Column
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 from tests.kit.lakes import LakeTable
@@ -406,6 +406,7 @@ class FakeEngine:
                 folders = [name for name in self.catalog.folders if f"{name}/".startswith(below)]
                 rows = [row for name in folders for row in self.catalog.folders[name]]
                 rows += self._in_place_rows(request.staged)
+                rows += self._kept_rows(request.staged, {name.removeprefix(below) for name in folders})
             rows = [row for row in rows if _is_inside(row, request.staged.interval)]
         found = [(query, self.failing(query.name, request.node, rows)) for query in request.queries]
         return tuple(
@@ -425,6 +426,20 @@ class FakeEngine:
                 return self.catalog.lakes[staged.base.head.generation].rows(snapshot)
             case _:
                 return ()
+
+    def _kept_rows(self, staged: StagedRows, replaced: set[str]) -> Sequence[Row]:
+        """The rows that stay beside those of a run that lie in their folder."""
+        fold, base = staged.fold, staged.base
+        if fold is None or base is None or is_keyed(fold.kind) or fold.begins_anew:
+            return ()
+        if isinstance(staged.place, Aside) and appends(fold.kind):
+            return self.catalog.lakes[base.head.generation].rows(base.head.snapshot)
+        kept = [
+            folder
+            for key, folder in base.manifest.items()
+            if appends(fold.kind) or "/".join(str(part) for part in key) not in replaced
+        ]
+        return [row for folder in kept for row in self.catalog.folders[folder]]
 
     def _write_folders(
         self, request: WriteRequest, partitions: Mapping[PartitionKey, Sequence[Row]]

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from lamina.errors import AuditFailed, Location
-from lamina.graph.kinds import View
+from lamina.graph.kinds import IncrementalUnmanaged, View
 from lamina.graph.model import AuditCall, AuditCode, Model, SqlText
 from lamina.graph.names import NodeName
 from lamina.sql.builtin_audits import THIS_MODEL
 from lamina.sql.fragment import Fragment
 from tests.kit.app import Killed, Place, Process, january, orders, reading, statuses
 from tests.kit.engine import Row
+from tests.kit.models import model
 
 ORDERS = NodeName("shop.orders")
 
@@ -87,6 +88,23 @@ def test_batches_before_the_refused_one_stay_done():
         "2024-01-02",
         "2024-01-03",
     ]
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+def test_an_audit_sees_what_earlier_runs_appended(table_format: str):
+    made = model("shop.orders", ["raw.orders"], kind=IncrementalUnmanaged(), table_format=table_format)
+    shop = Place(audited(made), sources={"raw.orders": january(3)})
+
+    def repeated(_audit: str, _node: str, rows: list[Row]) -> int:
+        return len(rows) - len({day for day, _ in rows})
+
+    def process() -> Process:
+        return shop.process(failing=repeated, compute=lambda _node, _interval, _sql: [("2024-01-01", "x")])
+
+    assert process().build("2024-01-04").status == "succeeded"
+    report = process().run("2024-01-05")
+    assert isinstance(report.results[ORDERS].error, AuditFailed)
+    assert shop.rows("shop.orders") == (("2024-01-01", "x"),)
 
 
 def test_an_audit_that_does_not_block_is_a_warning():
