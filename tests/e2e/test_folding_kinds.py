@@ -190,7 +190,8 @@ def test_repeated_and_missing_keys_are_refused_and_nothing_changes(history: Hist
     assert statuses["second"]["strict"] == [
         "failed",
         "several of the new rows have the same unique key `id`: `3`, `4`",
-        "keep one row per key in the query, or let `unique_key` tell them apart",
+        "keep one row per key in the query, or let `unique_key` tell them apart; `order_by` in the kind says "
+        "which of them is the last and wins",
     ]
     assert statuses["third"]["strict"][:2] == ["failed", "the unique key `id` is NULL in 1 of the new rows"]
     assert all(tables[step]["strict"] == [("1", "one"), ("2", "two")] for step in ("first", "second", "third"))
