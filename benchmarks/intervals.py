@@ -40,7 +40,7 @@ def main() -> dict[str, Any]:
     return {"comparing": comparing(), "planning": planning_on_history(), "backfill": backfill()}
 
 
-def _best(rounds: int, *works: Callable[[], object]) -> list[float]:
+def best(rounds: int, *works: Callable[[], object]) -> list[float]:
     """The shortest time of each, taken in turns so that all meet the same machine."""
     best = [float("inf")] * len(works)
     for _ in range(rounds):
@@ -90,7 +90,7 @@ def _compared(table: Table, query: str, other: str, days: int, past: int) -> dic
     def write(written: Table, sql: str, compared: Intervals) -> None:
         table.engine.write(replace(written.request(sql, whole), recorded=compared, grain=Grain.DAY))
 
-    plain, same, different = _best(
+    plain, same, different = best(
         3,
         lambda: write(plain_table, query, EMPTY),
         lambda: write(remembered, query, recorded),
@@ -111,7 +111,7 @@ def _ignore(_: object) -> None:
 def planning_on_history(models: int = 300, units: int = 5_000_000) -> dict[str, Any]:
     """Plans of the same project with one recorded unit per model and with millions."""
     short, long = (_plans(models, count) for count in (1, units))
-    one, many = _best(15, short, long)
+    one, many = best(15, short, long)
     return {"models": models, "units": units, "seconds": round(many, 4), "ratio_to_one_unit": round(many / one, 2)}
 
 
@@ -179,7 +179,7 @@ def backfill(rows: int = 50_000_000) -> dict[str, Any]:
                 report = project.build("prod", execution_time=_END)
                 assert report.status == "succeeded", report.to_dict()
 
-            hand, ours = _best(2, by_hand, by_lamina)
+            hand, ours = best(2, by_hand, by_lamina)
     return {
         "rows": rows,
         "by_hand_seconds": round(hand, 2),

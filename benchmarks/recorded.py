@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.ports import AnalysisOutcome, QueryResult, Written
+from lamina.app.ports import AnalysisOutcome, AuditFinding, QueryResult, Standing, Written
 from lamina.app.records import TableShape
 from lamina.app.requests import PlanRequest
 from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 class NoEngine:
     """Answers everything at once and writes nothing."""
 
-    def prepare(self, _command: str) -> bool:
-        return True
+    def prepare(self, _command: str, _formats: Any, _catalogs: Any = None) -> Standing:
+        return Standing()
+
+    def placed(self, generation: str, _table_format: Any) -> str:
+        return generation
 
     def analyse(self, requests: Sequence[Any]) -> tuple[AnalysisOutcome, ...]:
         columns = (Column(name="ds", type="date"),)
@@ -30,6 +33,12 @@ class NoEngine:
         return Written(
             rows=0, shape=TableShape(columns=(Column(name="ds", type="date"),)), folders={(): request.folder}
         )
+
+    def audit(self, request: Any) -> tuple[AuditFinding, ...]:
+        return tuple(AuditFinding(query=query, rows=0) for query in request.queries)
+
+    def execute(self, _request: Any) -> None:
+        return None
 
     def create_generation(self, _request: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Runs benchmarks and prints their figures as JSON; `python -m benchmarks.run [planning|daily|intervals|formats]`."""
+"""Runs benchmarks and prints their figures as JSON; `python -m benchmarks.run [name …]`, all of them without one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import daily_run, formats, intervals, planning  # the folder has to be importable first
+# The folder has to be importable first.
+from benchmarks import daily_run, first_build, formats, intervals, layout, planning, state_growth
 
 _ALL: dict[str, Callable[[], Any]] = {
     "planning": planning.main,
+    "first_build": first_build.main,
     "daily": daily_run.main,
     "intervals": intervals.main,
     "formats": formats.main,
+    "layout": layout.main,
+    "state": state_growth.main,
 }
 
 

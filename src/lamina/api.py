@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.application import Application
     from lamina.app.audit_environment import AuditsReport
     from lamina.app.events import Event
+    from lamina.app.late_application import LateApplication
     from lamina.app.promote import PromoteReport
+    from lamina.app.repair import RepairReport
     from lamina.app.report import Report
     from lamina.app.source_columns import SourceColumnsReport
     from lamina.environments.pointers import Revision
@@ -60,7 +61,7 @@ class Environment:
 class Project:
     """A project opened for work; use it as a context manager or call `close`."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: LateApplication) -> None:
         self._application = application
 
     @classmethod
@@ -74,7 +75,15 @@ class Project:
         return self._application.plan(_request("plan", env, execution_time, flags))
 
     def build(self, env: str | None = None, *, execution_time: str | None = None, **flags: Any) -> Report:
-        """Make the environment match the project; failed models are in the report, they do not raise."""
+        """Make the environment match the project; failed models are in the report, they do not raise.
+
+        `reset` loses the history of the models it names; `yes=True` says that this is meant.
+        """
+        is_agreed = bool(flags.pop("yes", False))
+        if flags.get("reset") and not is_agreed:
+            raise UsageError(
+                "`reset` begins from scratch, and the history of these models is lost", hint="add `yes=True` if so"
+            )
         return self._application.build(_request("build", env, execution_time, flags))
 
     def run(self, env: str | None = None, *, execution_time: str | None = None, **flags: Any) -> Report:
@@ -105,6 +114,10 @@ class Project:
         now = parse_execution_time(execution_time)
         return self._application.audit(AuditsRequest(environment=env, now=now, **values))
 
+    def state_repair(self, env: str | None = None, *, execution_time: str | None = None) -> RepairReport:
+        """Compute rows that are gone again and set views right; what cannot be is in the report, it does not raise."""
+        return self._application.repair(env, parse_execution_time(execution_time))
+
     def source_columns(
         self, *names: str, all: bool = False, check: bool = False, execution_time: str | None = None
     ) -> SourceColumnsReport:
@@ -129,12 +142,12 @@ class Project:
 
 
 _PACE = ("concurrency", "fail_fast", "skip_audits")
-_LISTS = ("select", "exclude", "restate", "breaking", "non_breaking")
+_LISTS = ("select", "exclude", "restate", "reset", "breaking", "non_breaking")
 
 
 def _request(command: str, env: str | None, execution_time: str | None, flags: dict[str, Any]) -> PlanRequest:
     _check_keywords(flags, {*Flags.__dataclass_fields__, *_PACE})
-    values = {name: value for name, value in flags.items() if name not in _PACE}
+    values = {name: value for name, value in flags.items() if name not in _PACE and value is not None}
     for name in _LISTS:
         if name in values:
             values[name] = _texts(values[name])

@@ -18,15 +18,20 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import assert_never
+
 from lamina.errors import LaminaError, SparkMissing
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.timeline.interval import Instant
 from lamina.timeline.parse import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lamina.app.application import Application
+    from lamina.app.ask_signals import Question
+    from lamina.app.bound_ports import Ports
+    from lamina.app.late_application import LateApplication
     from lamina.app.ports import (
         AnalysisOutcome,
         AnalysisRequest,
@@ -40,15 +45,20 @@ if TYPE_CHECKING:
         QueryResult,
         Reach,
         ShowView,
+        Standing,
         StatementsRequest,
+        StateStore,
         WriteRequest,
         Written,
     )
-    from lamina.app.records import Owner, Publish
+    from lamina.app.querying import Querying
+    from lamina.app.records import Head, Owner, Publish
     from lamina.graph.formats import TableFormat
+    from lamina.graph.model import PythonModule
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
-    from lamina.project.config import Config
+    from lamina.project.config_values import Config
+    from lamina.timeline.interval import Intervals
 
 STOP_VARIABLE = "LAMINA_STOP_AT"
 """For tests: `kill:write.decided` or `stop:write.decided:2` ends or halts the process at that (n-th) kill point."""
@@ -87,6 +97,66 @@ class SystemClock:
         return time.clock_gettime(boot_time) if boot_time is not None else time.monotonic()
 
 
+class SystemProcesses:
+    """The processes that this one can see, told apart as Linux does it.
+
+    A process is known by the boot, the name spaces (containers on one machine share its boot, and each counts its own
+    processes), its number, and the moment of its start, because numbers are given again. What runs in another name
+    space or on another machine cannot be seen from here, and is never called gone.
+    """
+
+    def identify(self, process: int) -> str | None:
+        """See `Processes.identify`."""
+        place, found = _process_place(), _process_state(process)
+        return f"{place} {process} {found[1]}" if place is not None and found is not None else None
+
+    def is_gone(self, identity: str) -> bool:
+        """See `Processes.is_gone`."""
+        place, _, rest = identity.rpartition(" ")
+        place, _, number = place.rpartition(" ")
+        if not number.isdecimal() or place != _process_place():
+            return False
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            return False
+        found = _process_state(int(number))
+        # One that was killed and whose end nobody has asked for yet still has its number.
+        return found is not None and (found[0] in "ZX" or found[1] != rest)
+
+
+def _boot() -> str | None:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _process_place() -> str | None:
+    """Within which numbers and starts of processes mean the same; `None` where that cannot be told."""
+    boot = _boot()
+    try:
+        spaces = [str(Path("/proc/self/ns", sort).readlink()) for sort in ("pid", "time")]
+        # A `/proc` of another name space numbers processes otherwise.
+        is_own = str(Path("/proc/self").readlink()) == str(os.getpid())
+    except OSError:
+        return None
+    return " ".join([boot, *spaces]) if boot and is_own else None
+
+
+def _process_state(process: int) -> tuple[str, str] | None:
+    """The state of a process, a letter, and its start in ticks since the boot."""
+    try:
+        text = Path("/proc", str(process), "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The name, in parentheses, may hold anything.
+    fields = text.rpartition(")")[2].split()
+    return fields[0], fields[19]
+
+
 def parse_execution_time(text: str | None) -> Instant:
     """The moment a command works at: given, or now."""
     now = SystemClock().now()
@@ -108,19 +178,17 @@ def log_folder(options: OpenOptions) -> Path | None:
         return None
 
 
-def open_application(options: OpenOptions, emit: Emit) -> Application:
-    """The use cases bound to one project. Nothing of Spark is imported or started."""
-    from lamina.app.application import Application
-    from lamina.app.apply_plan import Ports
+def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
+    """The use cases bound to one project. Nothing of Spark is imported or started, and what writes when it is used."""
+    from lamina.app.bound_ports import Ports
+    from lamina.app.late_application import LateApplication
     from lamina.project.files import FileProject
-    from lamina.project.macros import load_recorded_macros
-    from lamina.project.recorded_signals import ask_recorded_signal
-    from lamina.state.open import open_store
+    from lamina.spark.places import LocalFolders, connection_key
 
     root = find_project(options)
     project = FileProject(root, target=options.target, environ=os.environ)
     config = project.config()
-    clock = SystemClock()
+    clock, processes = SystemClock(), SystemProcesses()
     reach = _reach_from(os.environ)
     ports = Ports(
         project=project,
@@ -129,11 +197,61 @@ def open_application(options: OpenOptions, emit: Emit) -> Application:
         clock=clock,
         emit=emit,
         reach=reach,
-        owner=_owner(clock),
-        load_macros=load_recorded_macros,
-        ask_signal=ask_recorded_signal,
+        owner=_owner(clock, processes),
+        processes=processes,
+        load_macros=_load_macros,
+        ask_signal=_ask_signal,
+        folders=LocalFolders(root / ".lamina", connection_key(config.target.spark.remote, _spark_config(config))),
     )
+    return LateApplication(ports, _querying, _writing)
+
+
+def _load_macros(modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., object]]:
+    from lamina.project.macros import load_recorded_macros
+
+    return load_recorded_macros(modules)
+
+
+def _ask_signal(question: Question) -> Intervals:
+    from lamina.project.recorded_signals import ask_recorded_signal
+
+    return ask_recorded_signal(question)
+
+
+def _querying(ports: Ports) -> Querying:
+    from lamina.app.querying import Querying
+
+    return Querying(ports)
+
+
+def _writing(ports: Ports) -> Application:
+    from lamina.app.application import Application
+
     return Application(ports, new_run_id=lambda: uuid.uuid4().hex[:12])
+
+
+def open_store(url: str, base: Path) -> StateStore:
+    """The state store at an address; nothing is read or made yet. Relative paths of SQLite files start at `base`."""
+    from lamina.state.address import InMemory, PostgresDatabase, SqliteFile, read_address
+
+    address = read_address(url, base)
+    if isinstance(address, InMemory):
+        from lamina.state.memory import MemoryStateStore
+
+        return MemoryStateStore()
+    from lamina.state.store import SqlStateStore
+
+    match address:
+        case SqliteFile():
+            from lamina.state.sqlite import SqliteBackend
+
+            return SqlStateStore(SqliteBackend(address.path))
+        case PostgresDatabase():
+            from lamina.state.postgres import PostgresBackend
+
+            return SqlStateStore(PostgresBackend(address.url))
+        case _:
+            assert_never(address)
 
 
 def init_project(directory: Path, template: str, table_format: str) -> tuple[str, ...]:
@@ -143,16 +261,19 @@ def init_project(directory: Path, template: str, table_format: str) -> tuple[str
     return create_project(directory, template=template, table_format=table_format)
 
 
-def _owner(clock: SystemClock) -> Owner:
+def _owner(clock: SystemClock, processes: SystemProcesses) -> Owner:
     from lamina.app.records import Owner
 
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    try:
-        boot_id = boot.read_text(encoding="ascii").strip()
-    except OSError:
-        boot_id = "unknown"
+    identity = processes.identify(os.getpid())
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "python")
-    return Owner(host=socket.gethostname(), boot=boot_id, process=os.getpid(), command=command, started_at=clock.now())
+    return Owner(
+        host=socket.gethostname(),
+        boot=_boot() or "unknown",
+        process=os.getpid(),
+        command=command,
+        started_at=clock.now(),
+        processes=(identity,) if identity is not None else (),
+    )
 
 
 def _reach_from(environ: Mapping[str, str]) -> Reach:
@@ -177,6 +298,11 @@ def _go_on(_name: str) -> None:
     """Nothing stops here."""
 
 
+def _spark_config(config: Config) -> dict[str, str]:
+    """The settings that Spark is started with."""
+    return {key: str(value) for key, value in config.target.spark.revealed_config().items()}
+
+
 class LazyEngine:
     """The Spark engine, imported and made when something first needs it."""
 
@@ -199,15 +325,16 @@ class LazyEngine:
                 home=self._root / ".lamina",
                 master=spark.master,
                 remote=spark.remote,
-                config={key: str(value) for key, value in spark.revealed_config().items()},
+                config=_spark_config(self._config),
                 app_name=f"lamina {self._config.name}",
+                shared_warehouse=spark.shared_warehouse,
             )
             self._made = SparkEngine(settings, self._emit, self._reach, session=self._session)
         return self._made
 
     def prepare(
         self, owner_command: str, formats: frozenset[str], catalogs: Mapping[str, frozenset[str]] | None = None
-    ) -> bool:
+    ) -> Standing:
         """See `Engine.prepare`."""
         return self._engine().prepare(owner_command, formats, catalogs)
 
@@ -230,6 +357,14 @@ class LazyEngine:
     def create_generation(self, request: GenerationRequest) -> int | None:
         """See `Engine.create_generation`."""
         return self._engine().create_generation(request)
+
+    def absent(self, schema: str, folders: Sequence[str]) -> str | None:
+        """See `Engine.absent`."""
+        return self._engine().absent(schema, folders)
+
+    def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
+        """See `Engine.missing_files`."""
+        return self._engine().missing_files(table_format, heads)
 
     def publish(self, publish: Publish) -> int | None:
         """See `Engine.publish`."""
@@ -290,6 +425,7 @@ def diagnose(options: OpenOptions) -> tuple[Diagnosis, ...]:
         found.extend(_diagnose_project(application, root))
         found.append(_diagnose_state(application))
         found.append(_diagnose_folder(root))
+        found.extend(_diagnose_storage(application))
         if is_spark_ready:
             found.extend(_diagnose_session(application))
     finally:
@@ -358,7 +494,7 @@ def _diagnose_format(table_format: TableFormat, installed: str) -> Diagnosis:
     return Diagnosis(name=name, status="ok", detail=f"`{package}`, fetched when a model first needs it")
 
 
-def _diagnose_project(application: Application, root: Path) -> list[Diagnosis]:
+def _diagnose_project(application: LateApplication, root: Path) -> list[Diagnosis]:
     try:
         graph = application.graph(SystemClock().now())
     except LaminaError as error:
@@ -371,12 +507,23 @@ def _diagnose_project(application: Application, root: Path) -> list[Diagnosis]:
     return found
 
 
-def _diagnose_state(application: Application) -> Diagnosis:
+def _diagnose_state(application: LateApplication) -> Diagnosis:
     try:
         environments = application.environments()
     except LaminaError as error:
         return _fault("state", error)
     return Diagnosis(name="state", status="ok", detail=f"answers; {len(environments)} environments recorded")
+
+
+def _diagnose_storage(application: LateApplication) -> list[Diagnosis]:
+    """Whether recorded rows are where they were, as far as their folders are on this machine."""
+    try:
+        problems = application.missing_rows(SystemClock().now())
+    except LaminaError as error:
+        return [_fault("tables", problem) for problem in error.problems]
+    if not problems:
+        return [Diagnosis(name="tables", status="ok", detail="every folder that is recorded and can be seen is there")]
+    return [_fault("tables", problem) for problem in problems]
 
 
 def _diagnose_folder(root: Path) -> Diagnosis:
@@ -388,14 +535,24 @@ def _diagnose_folder(root: Path) -> Diagnosis:
     return Diagnosis(name="folder", status="fault", detail=f"{folder} cannot be written", fix=fix)
 
 
-def _diagnose_session(application: Application) -> list[Diagnosis]:
+def _diagnose_session(application: LateApplication) -> list[Diagnosis]:
     begun = time.monotonic()
     try:
         version, formats = application.start_spark(SystemClock().now())
     except LaminaError as error:
         return [_fault("spark session", error)]
-    seconds = time.monotonic() - begun
+    seconds, answer = time.monotonic() - begun, _diagnose_files(application)
     added = f" with {' and '.join(TABLE_FORMATS[name].title for name in sorted(formats))}" if formats else ""
     return [
-        Diagnosis(name="spark session", status="ok", detail=f"Spark {version}{added} answers after {seconds:.0f} s")
+        Diagnosis(name="spark session", status="ok", detail=f"Spark {version}{added} answers after {seconds:.0f} s"),
+        *answer,
     ]
+
+
+def _diagnose_files(application: LateApplication) -> list[Diagnosis]:
+    """Whether tables miss files that other tables lent them."""
+    try:
+        problems = application.missing_files()
+    except LaminaError as error:
+        return [_fault("files", problem) for problem in error.problems]
+    return [_fault("files", problem) for problem in problems]

@@ -384,6 +384,12 @@ class CatalogUnfit(PlanError):
     code = "LAM-PLAN-012"
 
 
+class HistoryLost(PlanError):
+    """A command would take history from readers that they have now."""
+
+    code = "LAM-PLAN-013"
+
+
 # --- state ---
 class StateError(LaminaError):
     """The state store cannot be used."""
@@ -403,6 +409,12 @@ class StateUnwritable(StateError):
     code = "LAM-STATE-003"
 
 
+class StateMissing(StateError):
+    """Tables that Lamina made are there, and the state that knows them is not."""
+
+    code = "LAM-STATE-008"
+
+
 class CommitRefused(StateError):
     """Something a commit required is no longer true."""
 
@@ -420,6 +432,8 @@ class LeaseHeld(StateError):
 
     code = "LAM-STATE-006"
     is_retryable = True
+    seconds_left: float | None = None
+    """After which it may be taken, unless whoever holds it still runs."""
 
 
 class NoAnswer(StateError):
@@ -471,6 +485,24 @@ class WarehouseUnwritable(EngineError):
     code = "LAM-SPARK-007"
 
 
+class UnsharedWarehouse(EngineError):
+    """Tables would lie on a local disk, and Spark's executors run on other machines."""
+
+    code = "LAM-SPARK-021"
+
+
+class RowsMissing(EngineError):
+    """A batch was written, and the warehouse does not hold all of its rows; nothing of it is shown."""
+
+    code = "LAM-SPARK-022"
+
+
+class StorageMissing(EngineError):
+    """Rows that are recorded are not where they lay: a folder, a table or a file of theirs is gone."""
+
+    code = "LAM-SPARK-023"
+
+
 class TransientFailure(EngineError):
     """A failure that is likely to pass: lost executor, connection, time-out."""
 
@@ -488,6 +520,13 @@ class PublishRefused(EngineError):
     """A table refuses a change for good: something other than Lamina changed or restricts it."""
 
     code = "LAM-SPARK-013"
+
+
+class FilesRewritten(PublishRefused):
+    """Files of a table were rewritten while a batch was written beside them; the batch is done again."""
+
+    code = "LAM-SPARK-017"
+    is_retryable = True
 
 
 class FormatMissing(EngineError):

@@ -68,8 +68,13 @@ IMPURE_METHODS = frozenset(
     }
 )
 
-# Those that import when asked: the composition root picks adapters, the package itself picks exported names.
-MAY_IMPORT_LATE = frozenset({"bootstrap.py", "__init__.py"})
+# Those that import when asked: the composition root picks adapters and use cases, the package itself picks exported
+# names, progress is drawn by few commands, and files are read, and texts of SQL looked into, when something changed.
+MAY_IMPORT_LATE = frozenset(
+    {"bootstrap.py", "__init__.py", "cli/present/progress.py", "project/files.py", "sql/on_demand.py"}
+)
+# The same by name: the exported name, the command that was typed, the modules of a user's project.
+MAY_IMPORT_BY_NAME = frozenset({"__init__.py", "cli/groups.py", "project/modules.py"})
 
 
 def name_of(module: Path) -> str:
@@ -97,6 +102,12 @@ def test_no_import_stands_inside_a_function(module: Path):
     late = sorted({line for function in functions for line, _ in imported(function)})
 
     assert late == [], f"{name_of(module)} imports inside a function on lines {late}"
+
+
+def test_few_modules_import_by_name():
+    by_name = {name_of(module) for module in MODULES if "import_module(" in module.read_text(encoding="utf-8")}
+
+    assert by_name == MAY_IMPORT_BY_NAME
 
 
 @pytest.mark.parametrize("module", PURE_MODULES, ids=name_of)

@@ -12,6 +12,7 @@ from lamina.spark.format_settings import format_settings
 from lamina.spark.session import SparkSettings
 from tests.kit.connect import start_server
 from tests.kit.told import told
+from tests.ports.conftest import postgresql  # noqa: F401  # a fixture of these tests as well
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 
 import lamina as package
 from lamina import Project
+from lamina.app import layers
 from lamina.bootstrap import STOP_VARIABLE
 from lamina.cli.main import main as lamina
+from lamina.spark.formats import appends
 from tests.conformance.project import Event, Product, rows_shown, set_sources, write_project
 from tests.kit.told import tell
 
@@ -121,7 +123,13 @@ def _end_of(day: int) -> str:
     return f"2024-01-{day + 1:02d}"
 
 
+def _as_if_large() -> None:
+    """What large tables and long series of appends come to, small ones do in these processes."""
+    layers.FEW, appends.EVERY = 1, 2
+
+
 def _command(folder: str, step: str, words: list[str]) -> None:
+    _as_if_large()
     os.chdir(folder)
     os.environ[STOP_VARIABLE] = f"kill:{step}"
     sys.argv = ["lamina", *words]
@@ -129,6 +137,7 @@ def _command(folder: str, step: str, words: list[str]) -> None:
 
 
 def main(folder: str, remote: str, table_format: str) -> None:
+    _as_if_large()
     killed = Killed(Path(folder), remote, table_format)
     killed.build(1)
     tell([killed.day(number + 2, number) for number in range(DAYS)])

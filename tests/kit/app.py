@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.application import Application
-from lamina.app.apply_plan import Ports
+from lamina.app.bound_ports import Ports
 from lamina.app.records import LoadRequest, Owner
 from lamina.app.rendering import no_macros
 from lamina.app.requests import PlanRequest
@@ -23,7 +23,7 @@ from tests.kit.models import daily, instant, model
 from tests.kit.project import FakeProject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from lamina.app.events import Event
     from lamina.app.records import Unsettled
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.timeline.interval import Instant, Intervals
     from tests.kit.engine import Row
+
+_PROCESSES = count(1)
 
 LEASE_TIME = 121.0
 """Long enough for any lease to run out."""
@@ -57,6 +59,35 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         self._now = self._now.plus(round(seconds * MICROS_PER_SECOND))
         self._elapsed += seconds
+
+
+class SkewedClock(ManualClock):
+    """The clock of a machine that is so many seconds ahead of the others, or behind."""
+
+    def __init__(self, skew: float, clock: ManualClock | None = None) -> None:
+        self._clock, self._skew = clock or ManualClock(), round(skew * MICROS_PER_SECOND)
+
+    def now(self) -> Instant:
+        return self._clock.now().plus(self._skew)
+
+    def elapsed(self) -> float:
+        return self._clock.elapsed()
+
+    def advance(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+
+
+class FakeProcesses:
+    """Those in `gone` are known to be gone, of others nothing is known."""
+
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+
+    def identify(self, process: int) -> str | None:
+        return f"desk {process}"
+
+    def is_gone(self, identity: str) -> bool:
+        return identity in self.gone
 
 
 class Stops:
@@ -117,6 +148,9 @@ class Process:
     events: list[Event] = field(default_factory=list)
     on_event: Callable[[Event], object] = lambda _: None
     is_dead: bool = False
+    identity: str = field(default_factory=lambda: f"desk {next(_PROCESSES)}")
+    skew: float = 0.0
+    """By how many seconds this process's clock is ahead of the store's."""
 
     def live(self) -> None:
         if self.is_dead:
@@ -141,16 +175,26 @@ class Process:
 
     def application(self) -> Application:
         number = next(self.place.numbers)
+        clock = SkewedClock(self.skew, self.place.clock)
         ports = Ports(
             project=self.place.project,
             store=_Mortal(self.place.store, self),
             engine=_Mortal(self.engine, self),
-            clock=self.place.clock,
+            clock=clock,
             emit=self._emit,
             reach=self.reach,
-            owner=Owner(host="desk", boot="b00t", process=number, command="build", started_at=self.place.clock.now()),
+            owner=Owner(
+                host="desk",
+                boot="b00t",
+                process=number,
+                command="build",
+                started_at=clock.now(),
+                processes=(self.identity,),
+            ),
+            processes=self.place.processes,
             load_macros=no_macros,
             ask_signal=ask_recorded_signal,
+            folders=FakeFolders(self.place.catalog),
             retry_pause=0.001,
         )
         return Application(ports, new_run_id=lambda: f"run-{number}-{next(self.place.numbers)}")
@@ -173,16 +217,40 @@ def _request(command: str, now: str, environment: str | None, options: dict[str,
     return PlanRequest(command=command, now=instant(now), environment=environment, flags=Flags(**options), **beyond)
 
 
+@dataclass
+class FakeFolders:
+    """The folders of a catalog in memory."""
+
+    catalog: FakeCatalog
+
+    def knows(self, schema: str) -> bool:
+        return not self.catalog.is_far_away
+
+    def absent(self, schema: str, folders: Sequence[str]) -> tuple[str, ...]:
+        return self.catalog.absent(folders) if self.knows(schema) else ()
+
+    def left_behind(self, schemas: Sequence[str]) -> tuple[str, ...]:
+        return tuple(schema for schema in schemas if any(name.startswith(f"{schema}.") for name in self.catalog.tables))
+
+
 class Place:
     """A project with its state, catalog and clock: everything that outlives a process."""
 
     def __init__(self, *models: Model, sources: Mapping[str, dict[str, str]] | None = None) -> None:
         self.project = FakeProject(models)
-        self.store = MemoryStateStore()
+        self.store = MemoryStateStore(self._now)
         self.catalog = FakeCatalog(sources)
         self.clock = ManualClock()
+        self.processes = FakeProcesses()
         self.numbers = count(1)
         self.watch: Callable[[], None] = lambda: None
+
+    def _now(self) -> Instant:
+        return self.clock.now()
+
+    def bury(self, process: Process) -> None:
+        """Have everyone on this machine see that a process is gone."""
+        self.processes.gone.add(process.identity)
 
     def twin(self) -> Place:
         """Another place that looks exactly like this one and goes its own way from here."""
@@ -201,13 +269,14 @@ class Place:
         actions: Mapping[tuple[str, int], Callable[[], None]] | None = None,
         *,
         is_alone: bool = False,
+        skew: float = 0.0,
         **engine: Any,
     ) -> Process:
         """A fresh process; `actions` are what happens at its kill points."""
         stops = Stops(actions)
         engine.setdefault("compute", from_inputs(self.catalog))
         made = FakeEngine(self.catalog, is_alone=is_alone, **engine)
-        process = Process(self, made, stops)
+        process = Process(self, made, stops, skew=skew)
         made.reach, made.watch = process.reach, self._watch_now
         return process
 
@@ -231,7 +300,7 @@ class Place:
         return self.catalog.rows(logical(name, environment))
 
     def unsettled(self) -> Unsettled:
-        return self.store.unsettled(self.clock.now())
+        return self.store.unsettled()
 
     def covered(self, name: str, environment: str = "prod") -> Intervals:
         """What is recorded as done for the version an environment shows."""

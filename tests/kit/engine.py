@@ -32,12 +32,14 @@ from lamina.app.ports import (
     ShownRows,
     ShowView,
     SqlQuery,
+    Standing,
     StatementsRequest,
     WriteRequest,
     Written,
 )
 from lamina.app.records import (
     AddPartitions,
+    Beneath,
     CommitRows,
     FastForward,
     InPlace,
@@ -47,7 +49,7 @@ from lamina.app.records import (
     SwitchGeneration,
     TableShape,
 )
-from lamina.errors import Cancelled, EngineError
+from lamina.errors import Cancelled, EngineError, StorageMissing
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged, appends, is_keyed
 from lamina.graph.model import Column
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lamina.app.ports import Landing, Place, StagedRows
-    from lamina.app.records import PartitionKey, Publish
+    from lamina.app.records import Head, PartitionKey, Publish
     from lamina.errors import LaminaError
     from lamina.graph.formats import TableFormat
     from lamina.graph.names import NodeName
@@ -123,6 +125,13 @@ class FakeCatalog:
         self.folders: dict[str, tuple[Row, ...]] = {}
         self._spans: dict[str, tuple[Instant, Instant] | None] = {}
         self.tables: dict[str, dict[PartitionKey, str]] = {}
+        self.is_far_away = False
+        """Whether only an engine can look for folders."""
+        self.gone: set[str] = set()
+        """Folders, each with a slash at its end, that are no longer there, with all in them."""
+        self.robbed: dict[str, str] = {}
+        """Tables of which files of others are gone; `lost` where their rows are nowhere else."""
+        self.beneath: dict[str, Beneath] = {}
         self.lakes: dict[str, LakeTable] = {}
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
@@ -132,11 +141,16 @@ class FakeCatalog:
         self.in_flight: list[Callable[[], object]] = []
         self.lock = threading.RLock()
 
+    def absent(self, folders: Iterable[str]) -> tuple[str, ...]:
+        """Which of these folders are gone."""
+        return tuple(folder for folder in folders if f"{folder}/".startswith(tuple(self.gone)))
+
     def twin(self) -> FakeCatalog:
         """A copy that goes its own way from here."""
         other = FakeCatalog(self.sources)
         other.folders = dict(self.folders)
         other.tables = {name: dict(partitions) for name, partitions in self.tables.items()}
+        other.beneath = dict(self.beneath)
         other.lakes = {name: lake.twin() for name, lake in self.lakes.items()}
         other.versions, other.environments = dict(self.versions), dict(self.environments)
         return other
@@ -171,10 +185,25 @@ class FakeCatalog:
                 return tuple(sorted(self.lakes[generation].rows(snapshot)))
             assert generation in self.tables, f"there is no table `{generation}`"
             found: list[Row] = []
-            for key, folder in self.tables[generation].items():
+            for key, folder in self.partitions_of(generation).items():
                 assert folder in self.folders, f"partition {key} of `{generation}` has no files in `{folder}`"
                 found.extend(self.folders[folder])
             return tuple(sorted(found))
+
+    def partitions_of(self, generation: str) -> dict[PartitionKey, str]:
+        """The folders of a generation, and of what it is laid over."""
+        own, beneath = self.tables[generation], self.beneath.get(generation)
+        if beneath is None:
+            return own
+        rest = {key: place for key, place in self.tables[beneath.generation].items() if key not in beneath.hidden}
+        assert not rest.keys() & own.keys(), f"`{generation}` shows a partition twice"
+        return {**rest, **own}
+
+    def rows_read(self, sql: str) -> list[Row]:
+        """The rows of everything that a text reads; what lies beneath another relation is part of that one."""
+        reads = reads_in(sql)
+        lower = {self.beneath[name].generation for name, _ in reads if name in self.beneath}
+        return [row for name, moment in reads if name not in lower for row in self.rows_of_relation(name, moment)]
 
     def rows_of_relation(self, name: str, snapshot: int | None = None) -> tuple[Row, ...]:
         """The rows of anything a query can name."""
@@ -211,6 +240,8 @@ class FakeCatalog:
                     if publish.generation not in self.tables and publish.generation not in self.lakes:
                         raise EngineError(f"table `{publish.generation}` does not exist")
                     self.versions[publish.physical] = VersionView(publish.generation)
+                    if publish.beneath is not None:
+                        self.beneath[publish.generation] = publish.beneath
                 case SetView():
                     for name in names_in(publish.sql):
                         if name not in self.versions and name not in self.sources:
@@ -256,7 +287,7 @@ def from_inputs(catalog: FakeCatalog) -> Compute:
     def compute(node: str, interval: Interval | None, sql: str) -> Iterable[Row]:
         label = re.search(r"SELECT ds, (.+?) FROM", sql)
         mark = f"{node.rpartition('.')[2]}:{label.group(1) if label else '?'}"
-        read = [row for name, moment in reads_in(sql) for row in catalog.rows_of_relation(name, moment)]
+        read = catalog.rows_read(sql)
         if interval is None:
             return [("all", f"{mark}<{' '.join(f'{unit}={value}' for unit, value in sorted(read))}>")]
         return [(unit, f"{mark}<{value}>") for unit, value in read]
@@ -274,6 +305,10 @@ class FakeEngine:
     catalog: FakeCatalog
     compute: Compute
     is_alone: bool = False
+    looked_for: set[str] = field(default_factory=set)
+    """The folders that it was asked about."""
+    is_carried: bool = True
+    """Whether statements may land after the process is gone."""
     reach: Callable[[str], None] = lambda _: None
     watch: Callable[[], None] = lambda: None
     faults: list[Fault] = field(default_factory=list)
@@ -290,10 +325,10 @@ class FakeEngine:
         owner_command: str,
         formats: frozenset[str] = frozenset(),
         catalogs: Mapping[str, frozenset[str]] | None = None,
-    ) -> bool:
+    ) -> Standing:
         self._call("prepare", owner_command)
         self.cancelled.clear()
-        return self.is_alone
+        return Standing(catalog="the only one" if self.is_alone else None, is_carried=self.is_carried)
 
     def placed(self, generation: str, table_format: TableFormat) -> str:
         return generation
@@ -357,7 +392,7 @@ class FakeEngine:
         assert base.head.snapshot is not None, "nobody knows which snapshot the head is"
         old = [row for row in lake.rows(base.head.snapshot) if _is_inside(row, request.interval)]
         _check_remembered(request, old)
-        place = self._place(request, rows, action, lake, base.head.snapshot)
+        place = self._place(request, rows, action, lake, lake.where_it_is_now(base.head.snapshot))
         return Written(
             rows=len(rows),
             shape=_shape(request),
@@ -415,7 +450,7 @@ class FakeEngine:
         )
 
     def _read_by(self, sql: str) -> list[Row]:
-        return [row for name, moment in reads_in(sql) for row in self.catalog.rows_of_relation(name, moment)]
+        return self.catalog.rows_read(sql)
 
     def _in_place_rows(self, staged: StagedRows) -> tuple[Row, ...]:
         """The rows that an audit sees of a table that keeps a history."""
@@ -510,7 +545,7 @@ class FakeEngine:
     def _check_shown(self, request: WriteRequest, key: PartitionKey) -> None:
         """Rows that are kept come from the base's table, so it must hold what the manifest says."""
         assert request.base is not None
-        shown = self.catalog.tables[request.base.head.generation].get(key)
+        shown = self.catalog.partitions_of(request.base.head.generation).get(key)
         assert shown == request.base.manifest[key], f"partition {key} of the base is not what the manifest says"
 
     # --- statements ---
@@ -519,6 +554,8 @@ class FakeEngine:
         self._call("create_generation", generation)
         if request.source is not None and request.table.table_format.keeps_history:
             with self.catalog.lock:
+                if self.catalog.robbed.get(request.source.generation) == "lost":
+                    raise StorageMissing("files are gone")
                 source = self.catalog.lakes[request.source.generation]
                 self.catalog.lakes[generation] = LakeTable.of(source.rows(request.source.snapshot))
             self._state("create_generation", generation)
@@ -531,6 +568,14 @@ class FakeEngine:
             assert there == dict(request.manifest), f"`{generation}` is made twice, differently"
         self._state("create_generation", generation)
         return None
+
+    def absent(self, schema: str, folders: Sequence[str]) -> str | None:
+        self.looked_for |= set(folders)
+        return next(iter(self.catalog.absent(folders)), None)
+
+    def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
+        with self.catalog.lock:
+            return {head.physical: ("lent",) for head in heads if head.generation in self.catalog.robbed}
 
     def publish(self, publish: Publish) -> int | None:
         about = f"{type(publish).__name__} {publish.physical} {publish.generation}"
@@ -575,7 +620,7 @@ class FakeEngine:
     # --- looking ---
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         self._call("query", sql)
-        rows = sorted(row for name, moment in reads_in(sql) for row in self.catalog.rows_of_relation(name, moment))
+        rows = sorted(self.catalog.rows_read(sql))
         kept = rows if limit is None else rows[:limit]
         return QueryResult(columns=COLUMNS, rows=tuple(kept), is_truncated=len(kept) < len(rows))
 

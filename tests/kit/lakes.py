@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lamina.app.ports import Landing
 from lamina.app.records import CommitRows, FastForward, WriteThrough
-from lamina.errors import PublishRefused
+from lamina.errors import FilesRewritten, PublishRefused
 from lamina.timeline.interval import Instant, Interval
 
 if TYPE_CHECKING:
@@ -26,8 +26,12 @@ class LakeTable:
     """The highest transaction of every writer."""
     landed: dict[int, int] = field(default_factory=dict)
     """The snapshot that each attempt made."""
+    added: dict[int, int] = field(default_factory=dict)
+    """How many rows each attempt wrote."""
     branches: dict[str, int] = field(default_factory=dict)
     begun_at: dict[str, int] = field(default_factory=dict)
+    rewritten: set[int] = field(default_factory=set)
+    """Snapshots that hold what the one before them holds."""
 
     @classmethod
     def of(cls, rows: tuple[Row, ...]) -> LakeTable:
@@ -39,8 +43,10 @@ class LakeTable:
             line=list(self.line),
             numbers=dict(self.numbers),
             landed=dict(self.landed),
+            added=dict(self.added),
             branches=dict(self.branches),
             begun_at=dict(self.begun_at),
+            rewritten=set(self.rewritten),
         )
 
     def rows(self, snapshot: int | None = None) -> tuple[Row, ...]:
@@ -53,6 +59,7 @@ class LakeTable:
             return self.landed.get(publish.attempt, self.line[-1])
         self.numbers[publish.writer] = publish.transaction
         self.landed[publish.attempt] = self._add(after(self.rows(), rows, action))
+        self.added[publish.attempt] = len(rows)
         self.line.append(self.landed[publish.attempt])
         return self.line[-1]
 
@@ -67,10 +74,25 @@ class LakeTable:
         snapshot = publish.head.snapshot
         if snapshot in self.line:
             return self.line[-1]
-        if publish.branch not in self.branches or self.begun_at[publish.branch] != self.line[-1]:
+        begun = self.begun_at.get(publish.branch)
+        if publish.branch in self.branches and begun != self.line[-1] and self._is_only_rewritten(begun):
+            raise FilesRewritten(f"files of `{publish.generation}` were rewritten")
+        if publish.branch not in self.branches or begun != self.line[-1]:
             raise PublishRefused(f"`{publish.generation}` is not what branch `{publish.branch}` was made from")
         self.line.append(self.branches.pop(publish.branch))
         return self.line[-1]
+
+    def rewrite_files(self) -> None:
+        """What compaction does: the same rows in other files."""
+        self.line.append(self._add(self.rows()))
+        self.rewritten.add(self.line[-1])
+
+    def where_it_is_now(self, snapshot: int) -> int:
+        """The newest snapshot that holds what this one holds."""
+        return self.line[-1] if self._is_only_rewritten(snapshot) else snapshot
+
+    def _is_only_rewritten(self, begun: int | None) -> bool:
+        return begun in self.line and self.rewritten.issuperset(self.line[self.line.index(begun) + 1 :])
 
     # --- both ---
     def retract(self, publish: InPlace) -> Landing | None:
@@ -82,7 +104,7 @@ class LakeTable:
             self.numbers[publish.writer] = publish.transaction
             self.line.append(self._add(self.rows()))
         found = self.landed.get(publish.attempt)
-        return None if found is None else Landing(snapshot=found)
+        return None if found is None else Landing(snapshot=found, rows=self.added.get(publish.attempt))
 
     def _add(self, rows: tuple[Row, ...]) -> int:
         number = max(self.snapshots) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from lamina.app.records import (
     AttemptOpened,
     AuditResult,
     AuditsRecorded,
+    Beneath,
     CommitRows,
     FastForward,
     Head,
@@ -66,14 +67,15 @@ from lamina.identity.naming import PhysicalName, VersionId, batch_folder, genera
 from lamina.identity.version import Fingerprint
 from lamina.planning.inputs import Read
 from lamina.sql.fragment import Fragment
+from lamina.state.memory import MemoryStateStore
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import MICROS_PER_DAY, MICROS_PER_SECOND, Instant, Interval, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lamina.app.ports import StateStore
-    from lamina.app.records import PartitionKey
+    from lamina.app.ports import Fate, StateStore
+    from lamina.app.records import Lease, PartitionKey
 
 NOW = Instant.parse_iso("2024-03-01T00:00:00Z")
 FIRST_DAY = Instant.parse_iso("2024-01-01T00:00:00Z")
@@ -85,6 +87,25 @@ SHAPE = TableShape(
 
 
 # --- builders ---------------------------------------------------------------------------------------------------------
+def at(store: Any, seconds: float) -> Any:
+    """The store, with its clock set to so many seconds after `NOW`."""
+    if isinstance(store, MemoryStateStore):
+        store.clock = lambda: later(seconds)
+    else:
+        store._backend.now = lambda _connection: later(seconds)
+    return store
+
+
+def unknown(_lease: Lease) -> Fate:
+    """The fate of whoever holds a lease, where nobody knows it."""
+    return "unknown"
+
+
+def settled(_lease: Lease) -> Fate:
+    """The fate of one of which nothing can come any more."""
+    return "settled"
+
+
 def later(seconds: float) -> Instant:
     """So many seconds after `NOW`."""
     return NOW.plus(round(seconds * MICROS_PER_SECOND))
@@ -495,6 +516,12 @@ shapes = st.builds(
 partition_keys = _many(maybe_texts)
 partitions = st.dictionaries(partition_keys, texts, max_size=4).map(MappingProxyType)
 interval_sets = st.lists(intervals, max_size=3).map(Intervals.of)
+beneaths = st.none() | st.builds(
+    Beneath,
+    generation=names,
+    hidden=_many(partition_keys),
+    above=st.none() | _many(partition_keys),
+)
 heads = st.builds(
     Head,
     physical=names,
@@ -505,10 +532,13 @@ heads = st.builds(
     view_sql=maybe_texts,
     contents=st.dictionaries(st.none() | intervals, texts, max_size=3).map(MappingProxyType),
     snapshot=maybe_numbers,
+    beneath=beneaths,
 )
 publishes = st.one_of(
     st.builds(AddPartitions, physical=names, generation=names, shape=shapes, partitions=partitions),
-    st.builds(SwitchGeneration, physical=names, generation=names, shape=shapes, description=maybe_texts),
+    st.builds(
+        SwitchGeneration, physical=names, generation=names, shape=shapes, description=maybe_texts, beneath=beneaths
+    ),
     st.builds(SetView, physical=names, generation=names, sql=texts, shape=shapes, description=maybe_texts),
     st.builds(
         CommitRows,
@@ -538,7 +568,17 @@ attempts = st.builds(
     execution_time=st.none() | instants,
     rows=maybe_numbers,
 )
-owners = st.builds(Owner, host=texts, boot=texts, process=numbers, command=texts, started_at=instants)
+owners = st.builds(
+    Owner,
+    host=texts,
+    boot=texts,
+    process=numbers,
+    command=texts,
+    started_at=instants,
+    processes=_many(texts),
+    catalog=maybe_texts,
+    is_carried=st.booleans(),
+)
 pointers = st.dictionaries(
     names, st.builds(Pointer, version=names, definition_id=names, physical=st.none() | names), max_size=4
 ).map(MappingProxyType)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from lamina.state.open import open_store
+from lamina.bootstrap import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Fixtures of the engine's behaviour suite: one Spark per test run, a table of its own per test.
 
-`LAMINA_TEST_ENGINE` chooses the way to Spark: `classic` (a local session, the default) or `connect` (a server on
-loopback).
+`LAMINA_TEST_ENGINE` chooses the way to Spark: `classic` (a local session, the default), `connect` (a server on
+loopback), or `delta` and `iceberg` (a session that is handed in, with the settings that the format documents).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from lamina.spark.engine import SparkEngine
 from lamina.spark.session import SparkSettings
 from tests.kit.connect import start_server
+from tests.spark import handed_in
 from tests.spark.driver import Table, next_number
 
 KIND = os.environ.get("LAMINA_TEST_ENGINE", "classic")
@@ -30,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Spaces and percent signs, because users have them.
     return tmp_path_factory.mktemp("a home %41") / ".lamina"
+
+
+@pytest.fixture(scope="session")
+def kind() -> str:
+    """The way to Spark."""
+    return KIND
 
 
 @pytest.fixture(scope="session")
@@ -52,8 +59,11 @@ def reached() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def engine(settings: SparkSettings, reached: list[str]) -> Iterator[SparkEngine]:
-    made = SparkEngine(settings, lambda _event: None, reached.append)
+def engine(
+    settings: SparkSettings, reached: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkEngine]:
+    session = handed_in.session(tmp_path_factory.mktemp(KIND), KIND) if KIND in handed_in.SETTINGS else None
+    made = SparkEngine(settings, lambda _event: None, reached.append, session=session)
     made.prepare("test")
     yield made
     made.close()

@@ -223,7 +223,7 @@ def test_a_seed_gets_the_types_its_values_show(table: Table) -> None:
     ]
 
 
-def test_a_seed_gets_its_declared_types(table: Table) -> None:
+def test_a_seed_gets_its_declared_types(table: Table, kind: str) -> None:
     table.columns = (
         Column(name="amount", type="decimal(38,10)"),
         Column(name="id", type="string"),
@@ -231,7 +231,9 @@ def test_a_seed_gets_its_declared_types(table: Table) -> None:
     )
     text = "id,amount,at\n01,1234567890123456789012345678.0123456789,2024-03-10 02:30:00\n"
     table.write(SeedRows(text=text, settings=CsvSettings(), file="seeds/s.csv"))
-    assert table.rows() == [("1234567890123456789012345678.0123456789", "01", "2024-03-10T02:30:00")]
+    # Views in Iceberg's session catalog have no times without a zone; in UTC these read alike.
+    zone = "Z" if kind == "iceberg" else ""
+    assert table.rows() == [("1234567890123456789012345678.0123456789", "01", f"2024-03-10T02:30:00{zone}")]
 
 
 def test_the_values_of_a_seed_arrive_as_they_were_written(table: Table) -> None:
@@ -552,9 +554,9 @@ def test_a_lazy_frame_can_be_had(engine: SparkEngine) -> None:
 
 
 # --- cancelling -------------------------------------------------------------------------------------------------------
-# Nothing is grouped or joined: Spark hands a shuffle to a thread of its own, and on a Connect server its job outlives
-# an interrupt that comes before it has begun. It would then keep every core from the tests that follow.
-ENDLESS = "SELECT id FROM range(0, 1000000000000000, 1, 2) WHERE hash(id) = 3 AND hash(id, id) = 4"
+# On a Connect server a job may outlive an interrupt that comes before it has begun. So it runs for minutes rather than
+# for ever, and keeps one core from the tests that follow, not all of them.
+LONG = "SELECT id FROM range(0, 10000000000, 1, 1) WHERE hash(id) = 3 AND hash(id, id) = 4"
 
 
 @pytest.mark.parametrize("seconds", [0, 0.1, 2], ids=["just called", "on their way", "running"])
@@ -568,8 +570,8 @@ def test_jobs_are_cancelled_wherever_they_are_and_work_goes_on_after(table: Tabl
             caught.append(error)
 
     tasks = [
-        threading.Thread(target=work, args=(lambda: table.engine.write(table.request(ENDLESS)),), daemon=True),
-        threading.Thread(target=work, args=(lambda: table.engine.query(ENDLESS, limit=1),), daemon=True),
+        threading.Thread(target=work, args=(lambda: table.engine.write(table.request(LONG)),), daemon=True),
+        threading.Thread(target=work, args=(lambda: table.engine.query(LONG, limit=1),), daemon=True),
     ]
     for task in tasks:
         task.start()

@@ -19,7 +19,7 @@ from lamina.errors import (
 )
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column
-from lamina.spark.tables import text_literal
+from lamina.sql.names import text_literal
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import EMPTY, Intervals
 from tests.spark.driver import DAY, NOTHING, THREE_DAYS, THREE_ROWS, Table, by_day

@@ -29,14 +29,15 @@ from lamina.app.records import (
     RevisionWritten,
     version_resource,
 )
+from lamina.bootstrap import open_store
 from lamina.errors import StateError
 from lamina.planning.inputs import AuditOutcomes
 from lamina.state.memory import MemoryStateStore
-from lamina.state.open import open_store
 from tests.kit.state import (
     ORDERS,
     OTHER,
     PHYSICAL,
+    at,
     audited,
     covering,
     days,
@@ -47,6 +48,8 @@ from tests.kit.state import (
     opened,
     owner,
     revision,
+    settled,
+    unknown,
     version,
     version_id,
 )
@@ -144,13 +147,15 @@ calls = st.one_of(
         st.lists(requirements, max_size=2),
     ),
     st.builds(
-        lambda resource, at, is_alone: call("take", resource, owner(at), now=later(at), seconds=5, is_alone=is_alone),
+        lambda resource, now, fate_of: (
+            lambda store: at(store, now).take(resource, owner(now), seconds=5, fate_of=fate_of)
+        ),
         resources,
         st.integers(0, 20),
-        st.booleans(),
+        st.sampled_from([unknown, settled, lambda _: "gone"]),
     ),
     st.builds(lambda count: call("allocate", count), small),
-    st.builds(lambda at: call("unsettled", later(at)), st.integers(0, 20)),
+    st.builds(lambda now: lambda store: at(store, now).unsettled(), st.integers(0, 20)),
 )
 
 EVERYTHING = LoadRequest(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from urllib.parse import quote
 
 import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from lamina.app.records import LoadRequest
-from lamina.errors import NoAnswer, StateError, StateTooNew, StateUnwritable
+from lamina.errors import LeaseHeld, NoAnswer, StateError, StateTooNew, StateUnwritable
 from lamina.planning.inputs import Read
+from lamina.state.leases import machine_time
 from lamina.state.postgres import PostgresBackend
 from lamina.state.store import SqlStateStore
-from tests.kit.state import NOW, ORDERS, PHYSICAL, finish, version, version_id
+from tests.kit.state import ORDERS, PHYSICAL, finish, owner, unknown, version, version_id
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +52,17 @@ def test_a_connection_that_breaks_during_a_commit_gives_no_answer(engine_and_sto
         store.commit([version()])
     store.commit([version()])
     assert PHYSICAL in store.load(REQUEST).facts
+
+
+def test_who_stops_in_the_middle_of_a_commit_is_put_out_before_others_give_up(engine_and_store):
+    engine, _ = engine_and_store
+    names = ("idle_in_transaction_session_timeout", "lock_timeout")
+    with engine.connect() as connection:
+        found = [
+            int(connection.execute(text(f"SELECT setting FROM pg_settings WHERE name = '{name}'")).scalar_one())
+            for name in names
+        ]
+    assert 0 < found[0] < found[1]
 
 
 def test_a_connection_that_breaks_before_the_commit_is_an_answer(engine_and_store, postgresql_place):
@@ -128,16 +141,35 @@ def test_a_store_of_a_newer_lamina_is_neither_read_nor_written(engine_and_store,
         store.commit([version()])
     fresh = SqlStateStore(PostgresBackend(postgresql_place.url))
     with pytest.raises(StateTooNew, match="42"):
-        fresh.unsettled(NOW)
+        fresh.unsettled()
     fresh.close()
 
 
 def test_a_server_that_cannot_be_reached_is_told_without_the_password():
     store = SqlStateStore(PostgresBackend("postgresql://ada:sesame@127.0.0.1:1/books"))
     with pytest.raises(StateError, match="books") as error:
-        store.unsettled(NOW)
+        store.unsettled()
     assert "sesame" not in str(error.value)
     store.close()
+
+
+def test_leases_run_out_by_the_clock_of_the_server(postgresql_place):
+    """The server is an hour ahead of this machine."""
+    execute(
+        postgresql_place,
+        "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql"
+        " AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$",
+    )
+    ahead = SqlStateStore(PostgresBackend(postgresql_place.url + quote(",pg_catalog", safe="")))
+    grant = ahead.take("version:x", owner(), seconds=60, fate_of=unknown)
+    assert 3590 < (grant.taken_at.micros - machine_time().micros) / 1_000_000 < 3610
+    assert ahead.unsettled().is_empty
+    with pytest.raises(LeaseHeld):
+        ahead.take("version:x", owner(2), seconds=60, fate_of=unknown)
+    execute(postgresql_place, "UPDATE lamina_leases SET expires_at = expires_at - 61000000")
+    assert [lease.token for lease in ahead.unsettled().leases] == [1]
+    assert ahead.take("version:x", owner(2), seconds=60, fate_of=unknown).lease.token == 2
+    ahead.close()
 
 
 def test_every_look_up_uses_an_index(engine_and_store, postgresql_place):
@@ -159,7 +191,7 @@ def test_every_look_up_uses_an_index(engine_and_store, postgresql_place):
     execute(postgresql_place, "ANALYZE")
     statements: dict[str, object] = {}
     event.listen(engine, "before_cursor_execute", lambda *call: statements.setdefault(call[2], call[3]))
-    store.unsettled(NOW)
+    store.unsettled()
     store.load(LoadRequest(versions=((ORDERS, version_id()),), heads=(PHYSICAL,), manifests=(PHYSICAL,)))
     store.load(LoadRequest(rewrites=(Read(physical=PHYSICAL, sequence=1),)))
     finish(store, 30, 30)
@@ -173,6 +205,18 @@ def test_every_look_up_uses_an_index(engine_and_store, postgresql_place):
                 if " on lamina_" in line and "Bitmap Heap Scan" not in line and not is_small(line):
                     assert "Index Cond" in following, f"{text}\n" + "\n".join(plan)
     assert len(queries) > 8
+
+
+def test_indexes_of_what_is_open_leave_out_what_is_not(engine_and_store, postgresql_place):
+    with psycopg.connect(postgresql_place.url) as connection:
+        found = connection.execute(
+            "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND indexdef LIKE '% WHERE %'"
+        ).fetchall()
+    assert {name for (name,) in found} == {
+        "lamina_leases_open",
+        "lamina_environments_behind",
+        "lamina_revisions_checkpoints",
+    }
 
 
 def is_small(line: str) -> bool:

@@ -19,7 +19,6 @@ from lamina.state.migrations.upgrade import MIGRATIONS, upgrade
 from lamina.state.sqlite import SqliteBackend
 from lamina.state.store import SqlStateStore
 from tests.kit.state import (
-    NOW,
     ORDERS,
     PHYSICAL,
     days,
@@ -30,6 +29,7 @@ from tests.kit.state import (
     opened,
     owner,
     revision,
+    unknown,
     version,
     version_id,
 )
@@ -98,7 +98,7 @@ def test_a_file_without_tables_is_an_empty_state(sqlite_place, file):
     file.parent.mkdir()
     file.touch()
     store = sqlite_place.open()
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     store.commit([version()])
     assert store.load(EVERYTHING).facts
     store.close()
@@ -109,7 +109,7 @@ def test_a_file_that_is_no_database_is_told_with_its_name(sqlite_place, file, co
     file.parent.mkdir()
     file.write_bytes(content)
     store = sqlite_place.open()
-    for use in (lambda: store.unsettled(NOW), lambda: store.commit([version()]), lambda: store.store_id):
+    for use in (store.unsettled, lambda: store.commit([version()]), lambda: store.store_id):
         with pytest.raises(StateError, match=r"state\.db") as error:
             use()
         assert error.value.hint
@@ -140,7 +140,7 @@ def test_a_folder_in_place_of_the_file_is_a_state_error(sqlite_place, file):
 def test_a_file_in_place_of_the_folder_is_unwritable(sqlite_place, file):
     file.parent.write_text("not a folder")
     store = sqlite_place.open()
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     with pytest.raises(StateUnwritable, match="cannot be made") as error:
         store.commit([version()])
     assert "lamina.yaml" in error.value.hint
@@ -151,7 +151,7 @@ def test_a_store_of_a_newer_lamina_is_neither_read_nor_written(filled, sqlite_pl
     changed(filled, "UPDATE lamina_store SET schema_version = 42")
     content = filled.read_bytes()
     store = sqlite_place.open()
-    for use in (lambda: store.unsettled(NOW), lambda: store.commit([version()]), lambda: store.store_id):
+    for use in (store.unsettled, lambda: store.commit([version()]), lambda: store.store_id):
         with pytest.raises(StateTooNew, match="42") as error:
             use()
         assert "upgrade" in error.value.hint
@@ -199,7 +199,7 @@ import os, resource
 from pathlib import Path
 from lamina.app.records import *
 from lamina.errors import *
-from lamina.state.open import open_store
+from lamina.bootstrap import open_store
 from tests.kit.state import *
 store = open_store({place.url!r}, Path({str(place.base)!r}))
 request = LoadRequest(versions=((ORDERS, version_id()),))
@@ -241,9 +241,9 @@ def read_only(sqlite_place):
 REPORT = """
 drop_privileges()
 print(len(attempt_to(lambda: store.load(request).facts)))
-print(attempt_to(lambda: store.unsettled(NOW).is_empty))
+print(attempt_to(lambda: store.unsettled().is_empty))
 print(attempt_to(lambda: store.commit([version(number=3)])))
-print(attempt_to(lambda: store.take("version:x", owner(), now=NOW, seconds=1, is_alone=False)))
+print(attempt_to(lambda: store.take("version:x", owner(), seconds=1, fate_of=unknown)))
 print(len(attempt_to(lambda: store.load(request).facts)))
 """
 
@@ -281,6 +281,12 @@ print(max(facts.version for facts in found.values()))
 """,
     ).split()
     assert answers == [NoAnswer.__name__, version_id(4)]
+
+
+def test_state_in_a_file_imports_nothing_of_postgresql(sqlite_place, filled):
+    found = "[name for name in sys.modules if 'postgresql' in name or 'psycopg' in name]"
+    code = f"import sys; store.load(request); print({found})"
+    assert run_as_is(sqlite_place, code).strip() == "[]"
 
 
 # --- migrations -------------------------------------------------------------------------------------------------------
@@ -338,7 +344,7 @@ class Meter:
 def live_through(store, first: int, last: int) -> None:
     """One build a day: lease, attempt, publish, revision."""
     for number in range(first, last + 1):
-        token = store.take("version:x", owner(), now=NOW, seconds=9, is_alone=False).lease.token
+        token = store.take("version:x", owner(), seconds=9, fate_of=unknown).lease.token
         partition = ("2024-01-01",)
         store.commit([opened(number, interval=days(1))])
         store.commit([decided(number, number, folders={partition: f"folder {number}"})])
@@ -360,7 +366,7 @@ def test_what_is_read_or_written_does_not_cost_more_with_a_longer_history(sqlite
         live_through(store, days_so_far, days_so_far)
 
     uses = {
-        "start check": lambda store: store.unsettled(later(1)),
+        "start check": lambda store: store.unsettled(),
         "load": lambda store: store.load(EVERYTHING),
         "all environments": lambda store: store.load(LoadRequest(all_environments=True)),
         "one day": live_one_day,
@@ -385,7 +391,7 @@ def test_no_statement_reads_a_table_of_facts_from_end_to_end(sqlite_place):
     event.listen(backend._engine, "before_cursor_execute", lambda *call: statements.setdefault(call[2], call[3]))
     store = SqlStateStore(backend)
     store.commit([opened(9), RevisionWritten(revision=revision(number=4))])
-    store.unsettled(later(1))
+    store.unsettled()
     store.load(EVERYTHING)
     since = (RevisionsSince(environment="prod", moment=later(1)),)
     store.load(LoadRequest(checkpoints_of=("prod",), revisions_since=since, definitions=("d",)))

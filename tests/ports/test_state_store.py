@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.app.leases import LEASE_SECONDS, LeaseKeeper
 from lamina.app.records import (
     AttemptAborted,
     AttemptDecided,
@@ -25,6 +26,7 @@ from lamina.app.records import (
     DefinitionRecorded,
     FastForward,
     HeadIs,
+    Lease,
     LeaseClosed,
     LeaseIsCurrent,
     LeaseReleased,
@@ -46,8 +48,10 @@ from lamina.graph.names import NodeName
 from lamina.planning.draft import ALL_TIME
 from lamina.planning.inputs import AuditOutcomes, Read, Rewrite, VersionFacts
 from lamina.state import backend, tables
+from lamina.state.leases import machine_time
 from lamina.state.migrations.upgrade import upgrade
 from lamina.timeline.interval import EMPTY, Interval, Intervals
+from tests.kit.app import FakeProcesses, SkewedClock
 from tests.kit.state import (
     NOW,
     ORDERS,
@@ -68,9 +72,12 @@ from tests.kit.state import (
     owner,
     pointer,
     revision,
+    settled,
+    unknown,
     version,
     version_id,
 )
+from tests.kit.state import at as set_clock
 
 ROOT = Path(__file__).parents[2]
 ON_ORDERS = version_resource(PHYSICAL)
@@ -78,8 +85,8 @@ ON_PROD = environment_resource("prod")
 CUSTOMERS = NodeName("shop.customers")
 
 
-def take(store, resource=ON_ORDERS, *, at=0.0, seconds=60.0, process=4711, is_alone=False):
-    return store.take(resource, owner(process), now=later(at), seconds=seconds, is_alone=is_alone)
+def take(store, resource=ON_ORDERS, *, at=0.0, seconds=60.0, process=4711, fate_of=unknown):
+    return set_clock(store, at).take(resource, owner(process), seconds=seconds, fate_of=fate_of)
 
 
 def facts_of(store, recorded=None) -> VersionFacts:
@@ -131,7 +138,7 @@ def test_an_empty_store_answers_every_question(store):
     assert (dict(loaded.heads), dict(loaded.manifests)) == ({}, {})
     assert (loaded.checkpoints["prod"], loaded.series["prod"]) == ((), ())
     assert not store.load(LoadRequest(all_environments=True)).revisions
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     assert store.history() == ()
 
 
@@ -158,7 +165,7 @@ def test_a_refused_commit_writes_nothing(store):
             [RevisionIs(environment="prod", number=3)],
         )
     assert store.history() == ()
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     assert store.load(LoadRequest(environments=("prod",))).revisions["prod"].number == 0
 
 
@@ -166,7 +173,7 @@ def test_a_fact_that_cannot_be_takes_the_whole_commit_with_it(store):
     with pytest.raises(CommitRefused):
         store.commit([run_started(), opened(1), opened(2), done(2), batch(1, at=1)])
     assert store.history() == ()
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
 
 
 def test_requirements_are_checked_before_the_facts_of_the_same_commit(store):
@@ -264,13 +271,34 @@ def test_an_expired_lease_that_nobody_took_is_still_current(store):
     assert [entry.run_id for entry in store.history()] == ["run-1"]
 
 
-def test_who_is_alone_takes_a_held_lease_at_once_and_closes_it(store):
+def test_a_held_lease_of_which_nothing_can_come_is_taken_at_once_and_closed(store):
     take(store, seconds=60)
-    grant = take(store, at=1, is_alone=True)
+    grant = take(store, at=1, fate_of=settled)
     assert (grant.lease.token, grant.lost) == (2, ())
-    assert store.unsettled(later(1)).is_empty
+    assert set_clock(store, 1).unsettled().is_empty
     with pytest.raises(LeaseLost):
         store.commit([], [LeaseIsCurrent(resource=ON_ORDERS, token=1)])
+
+
+def test_a_held_lease_whose_owner_is_gone_is_taken_at_once_and_lost(store):
+    first = take(store, seconds=60).lease
+    asked: list[Lease] = []
+
+    def gone(lease):
+        asked.append(lease)
+        return "gone"
+
+    grant = take(store, at=1, fate_of=gone)
+    assert asked == [first]
+    assert (grant.lease.token, grant.lost) == (2, (replace(first, status="lost"),))
+
+
+def test_who_is_refused_learns_how_long_it_can_take(store):
+    take(store, seconds=60)
+    with pytest.raises(LeaseHeld) as error:
+        take(store, at=12.5)
+    assert error.value.seconds_left == 47.5
+    assert error.value.hint.endswith("in 48 seconds")
 
 
 def test_lost_leases_are_listed_until_they_are_closed(store):
@@ -280,9 +308,9 @@ def test_lost_leases_are_listed_until_they_are_closed(store):
     assert [lease.token for lease in grant.lost] == [1, 2]
     store.commit([LeaseClosed(resource=ON_ORDERS, token=1)])
     store.commit([LeaseClosed(resource=ON_ORDERS, token=1)])
-    assert [lease.token for lease in store.unsettled(later(2)).leases] == [2]
+    assert [lease.token for lease in set_clock(store, 2).unsettled().leases] == [2]
     store.commit([LeaseClosed(resource=ON_ORDERS, token=2), LeaseReleased(resource=ON_ORDERS, token=3)])
-    assert store.unsettled(later(99)).is_empty
+    assert set_clock(store, 99).unsettled().is_empty
     assert take(store, at=99).lost == ()
 
 
@@ -295,16 +323,42 @@ def test_only_a_lost_lease_can_be_closed(store, token):
 
 def test_a_renewed_lease_lives_longer(store):
     lease = take(store, seconds=60).lease
-    store.renew([lease], now=later(50), seconds=60)
+    set_clock(store, 50).renew([lease], seconds=60)
     with pytest.raises(LeaseHeld):
         take(store, at=100)
-    assert store.unsettled(later(100)).is_empty
+    assert set_clock(store, 100).unsettled().is_empty
     assert take(store, at=110).lease.token == 2
+
+
+@pytest.mark.parametrize("skew", [-120.0, 120.0])
+def test_a_lease_runs_out_by_the_stores_clock_whatever_the_clocks_of_those_who_share_it_say(store, skew):
+    holder = LeaseKeeper(store, SkewedClock(skew), owner(1), lambda _: None, FakeProcesses())
+    taker = LeaseKeeper(store, SkewedClock(-skew), owner(2), lambda _: None, FakeProcesses())
+    set_clock(store, 0)
+    lease = holder.take_now(ON_ORDERS).lease
+    assert lease.expires_at == later(LEASE_SECONDS)
+    set_clock(store, LEASE_SECONDS - 1)
+    assert store.unsettled().is_empty
+    with pytest.raises(LeaseHeld):
+        taker.take_now(ON_ORDERS)
+    set_clock(store, LEASE_SECONDS)
+    assert store.unsettled().leases == (lease,)
+    grant = taker.take_now(ON_ORDERS)
+    assert (grant.lease.token, grant.taken_at) == (2, later(LEASE_SECONDS))
+    holder.close()
+    taker.close()
+
+
+def test_a_store_has_a_clock_of_its_own(store):
+    before = machine_time()
+    grant = store.take(ON_ORDERS, owner(), seconds=60, fate_of=unknown)
+    assert before.micros - 1_000_000 <= grant.taken_at.micros <= machine_time().micros + 1_000_000
+    assert grant.lease.expires_at == grant.taken_at.plus(60_000_000)
 
 
 def test_a_lease_is_renewed_by_token_even_after_its_time(store):
     lease = take(store, seconds=1).lease
-    store.renew([lease], now=later(5), seconds=10)
+    set_clock(store, 5).renew([lease], seconds=10)
     with pytest.raises(LeaseHeld):
         take(store, at=14)
 
@@ -313,7 +367,7 @@ def test_renewing_a_lost_lease_renews_none(store):
     mine, other = take(store, seconds=60).lease, take(store, ON_PROD, seconds=60).lease
     take(store, at=60, process=8)
     with pytest.raises(LeaseLost):
-        store.renew([other, mine], now=later(59), seconds=60)
+        set_clock(store, 59).renew([other, mine], seconds=60)
     assert take(store, ON_PROD, at=60).lease.token == 2
 
 
@@ -322,7 +376,7 @@ def test_a_released_lease_is_no_longer_current(store):
     store.commit([LeaseReleased(resource=ON_ORDERS, token=1)])
     for late in (
         lambda: store.commit([], [LeaseIsCurrent(resource=ON_ORDERS, token=1)]),
-        lambda: store.renew([lease], now=NOW, seconds=60),
+        lambda: store.renew([lease], seconds=60),
         lambda: store.commit([LeaseReleased(resource=ON_ORDERS, token=1)]),
     ):
         with pytest.raises(LeaseLost):
@@ -347,14 +401,14 @@ def test_an_attempt_goes_from_open_over_decided_to_done(store):
     store.commit([decided(1, 1)], [AttemptIs(number=1, status="open")])
     store.commit([done(1)], [AttemptIs(number=1, status="decided")])
     store.commit([], [AttemptIs(number=1, status="done"), NothingPending(physical=PHYSICAL)])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
 
 
 def test_an_open_attempt_can_be_aborted(store):
     store.commit([opened(1)])
     store.commit([aborted(1)])
     store.commit([], [AttemptIs(number=1, status="aborted")])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     assert facts_of(store).head_sequence == 0
 
 
@@ -467,7 +521,7 @@ def test_an_attempt_that_changed_nothing_is_done_without_a_publish(store):
     store.commit([AttemptUnchanged(number=2, physical=PHYSICAL)])
     after = facts_of(store)
     assert (after.covered, after.reopened, after.head_sequence) == (before.covered, EMPTY, before.head_sequence)
-    assert store.unsettled(later(1)).is_empty
+    assert set_clock(store, 1).unsettled().is_empty
     with pytest.raises(CommitRefused):
         store.commit([AttemptUnchanged(number=1, physical=PHYSICAL)])
 
@@ -602,26 +656,26 @@ def test_a_revision_follows_the_one_before(store):
 
 def test_a_revision_is_unsettled_until_it_is_followed(store):
     store.commit([RevisionWritten(revision=revision(number=1)), RevisionWritten(revision=revision(number=2))])
-    assert [found.number for found in store.unsettled(NOW).revisions] == [1, 2]
+    assert [found.number for found in store.unsettled().revisions] == [1, 2]
     store.commit([RevisionFollowed(environment="prod", number=1)])
-    assert store.unsettled(NOW).revisions == (revision(number=2),)
+    assert store.unsettled().revisions == (revision(number=2),)
     store.commit([RevisionFollowed(environment="prod", number=2)])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     assert store.load(LoadRequest(environments=("prod",))).revisions["prod"].is_followed
     store.commit([RevisionFollowed(environment="prod", number=1)])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
 
 
 def test_following_the_newest_revision_settles_those_before(store):
     for number in (1, 2, 3):
         store.commit([RevisionWritten(revision=revision(number=number))])
     store.commit([RevisionFollowed(environment="prod", number=3)])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
 
 
 def test_a_revision_may_be_followed_from_the_start(store):
     store.commit([RevisionWritten(revision=revision(is_followed=True))])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
     assert store.load(LoadRequest(environments=("prod",))).revisions["prod"].is_followed
 
 
@@ -689,30 +743,30 @@ def test_a_healthy_store_has_nothing_unsettled(store):
     store.commit([LeaseReleased(resource=ON_ORDERS, token=grant.lease.token)])
     take(store, ON_PROD, seconds=60)
     store.commit([RevisionWritten(revision=revision()), RevisionFollowed(environment="prod", number=1)])
-    assert store.unsettled(later(59)).is_empty
+    assert set_clock(store, 59).unsettled().is_empty
 
 
 def test_an_expired_lease_is_unsettled(store):
     lease = take(store, seconds=60).lease
-    assert store.unsettled(later(59)).is_empty
-    assert store.unsettled(later(60)).leases == (lease,)
+    assert set_clock(store, 59).unsettled().is_empty
+    assert set_clock(store, 60).unsettled().leases == (lease,)
 
 
 def test_a_lost_lease_is_unsettled_even_while_another_holds_the_resource(store):
     lease = take(store, seconds=60).lease
     take(store, at=60, seconds=60)
-    assert store.unsettled(later(61)).leases == (replace(lease, status="lost"),)
+    assert set_clock(store, 61).unsettled().leases == (replace(lease, status="lost"),)
 
 
 def test_unfinished_attempts_are_unsettled_with_all_they_need(store):
     store.commit([opened(1, interval=days(1)), opened(2, OTHER)])
     store.commit([decided(2, 1, OTHER)])
-    found = store.unsettled(NOW).attempts
+    found = store.unsettled().attempts
     assert found[0] == attempt(1, interval=days(1))
     expected = decided(2, 1, OTHER)
     assert found[1] == replace(attempt(2, OTHER), status="decided", publish=expected.publish, rows=expected.rows)
     store.commit([aborted(1), done(2, OTHER)])
-    assert store.unsettled(NOW).is_empty
+    assert store.unsettled().is_empty
 
 
 # --- history ----------------------------------------------------------------------------------------------------------
@@ -835,7 +889,7 @@ def script(place, body: str) -> subprocess.Popen:
         "from pathlib import Path",
         "from lamina.app.records import *",
         "from lamina.errors import *",
-        "from lamina.state.open import open_store",
+        "from lamina.bootstrap import open_store",
         "from tests.kit.state import *",
     )
     code = "\n".join((*imports, opening, body))
@@ -853,11 +907,11 @@ def test_facts_are_found_again_by_the_next_process(place):
     request = LoadRequest(
         environments=("prod",), heads=(PHYSICAL,), manifests=(PHYSICAL,), versions=((ORDERS, version_id()),)
     )
-    expected = (first.store_id, first.load(request), first.unsettled(later(99)), first.history())
+    expected = (first.store_id, first.load(request), set_clock(first, 99).unsettled(), first.history())
     first.close()
     second = place.open()
     try:
-        assert (second.store_id, second.load(request), second.unsettled(later(99)), second.history()) == expected
+        assert (second.store_id, second.load(request), set_clock(second, 99).unsettled(), second.history()) == expected
         assert second.allocate(1) == 2
     finally:
         second.close()
@@ -895,7 +949,7 @@ print(*won)
         loaded = store.load(LoadRequest(all_environments=True))
         assert {found.number for found in loaded.revisions.values()} == {1}
         assert len(loaded.revisions) == 60
-        assert len(store.unsettled(NOW).attempts) == 60
+        assert len(store.unsettled().attempts) == 60
     finally:
         store.close()
 
@@ -924,7 +978,7 @@ for number in range(1, 100000):
         assert opened_last <= runs <= opened_last + 1
         found = facts_of(store)
         assert found.head_sequence in {done_last, done_last + 1}
-        unfinished = store.unsettled(NOW).attempts
+        unfinished = store.unsettled().attempts
         assert len(unfinished) <= 1
         assert found.covered == (Intervals.EMPTY if unfinished else covering(days(1)))
         finish(store, 200000, 1, OTHER, interval=days(2))
@@ -941,8 +995,9 @@ def test_an_older_store_is_brought_up_to_date_by_whoever_looks_first(place, monk
     def add_notes(connection) -> None:
         connection.exec_driver_sql("CREATE TABLE lamina_notes (note TEXT)")
 
-    monkeypatch.setattr(tables, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(backend, "upgrade", partial(upgrade, migrations={2: add_notes}))
+    following = tables.SCHEMA_VERSION + 1
+    monkeypatch.setattr(tables, "SCHEMA_VERSION", following)
+    monkeypatch.setattr(backend, "upgrade", partial(upgrade, migrations={following: add_notes}))
     for _ in range(2):
         new = place.open()
         assert new.load(LoadRequest(versions=((ORDERS, version_id()),))).facts[PHYSICAL].node == ORDERS
@@ -951,7 +1006,7 @@ def test_an_older_store_is_brought_up_to_date_by_whoever_looks_first(place, monk
     monkeypatch.undo()
     old = place.open()
     with pytest.raises(StateTooNew):
-        old.unsettled(NOW)
+        old.unsettled()
     old.close()
 
 
@@ -964,11 +1019,12 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(place, monkeypatch):
         connection.exec_driver_sql("DELETE FROM lamina_versions")
         connection.exec_driver_sql("nonsense")
 
-    monkeypatch.setattr(tables, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(backend, "upgrade", partial(upgrade, migrations={2: fail}))
+    following = tables.SCHEMA_VERSION + 1
+    monkeypatch.setattr(tables, "SCHEMA_VERSION", following)
+    monkeypatch.setattr(backend, "upgrade", partial(upgrade, migrations={following: fail}))
     new = place.open()
     with pytest.raises(StateError):
-        new.unsettled(NOW)
+        new.unsettled()
     new.close()
     monkeypatch.undo()
     old = place.open()
@@ -979,7 +1035,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(place, monkeypatch):
 def test_a_store_is_not_made_by_looking_at_it(place):
     store = place.open()
     try:
-        assert store.unsettled(NOW).is_empty
+        assert store.unsettled().is_empty
         assert store.load(LoadRequest(environments=("prod",))).revisions["prod"].number == 0
         assert store.history() == ()
     finally:

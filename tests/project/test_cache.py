@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from lamina.graph.kinds import IncrementalByTimeRange, TimeColumn
-from lamina.project import files as files_module
+from lamina.project import load as load_module
 from lamina.project.cache import pack, unpack
 from tests.project.conftest import NOW
 
@@ -27,13 +27,13 @@ def chain(count: int) -> dict[str, str]:
 def parsed(monkeypatch) -> list[str]:
     """The files that were parsed, in order."""
     seen: list[str] = []
-    read = files_module.read_sql_file
+    read = load_module.read_sql_file
 
     def counting(text, path, stem, surroundings):
         seen.append(path)
         return read(text, path, stem, surroundings)
 
-    monkeypatch.setattr(files_module, "read_sql_file", counting)
+    monkeypatch.setattr(load_module, "read_sql_file", counting)
     return seen
 
 
@@ -82,7 +82,7 @@ def test_an_old_file_is_not_even_read(project, monkeypatch):
     opened = folder.open()
     opened.config()
     monkeypatch.setattr("lamina.project.cache.read_bytes", refuse)
-    monkeypatch.setattr("lamina.project.files.read_bytes", refuse)
+    monkeypatch.setattr("lamina.project.load.read_bytes", refuse)
     assert len(opened.graph(NOW).models) == 3
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
+from lamina.bootstrap import open_store
 from lamina.cli.main import cli
 from lamina.errors import LaminaError
-from lamina.state.open import open_store
 from tests.kit.app import Place, january
 from tests.project.conftest import ProjectFolder
 

@@ -71,6 +71,7 @@ MISTAKES = {
     "revive-forgets": ("trap", "a pointer moves to a condemned version, its folders stay condemned", "env-janitor", ()),
     "env-name-reused": ("trap", "an environment is made again while who dropped it may only be asleep", "env-drop", ()),
     "same-without-lease": ("trap", "a batch that came out the same is recorded without looking at the lease", "pq-same", ()),
+    "beneath-not-reached": ("trap", "the janitor forgets what a generation is laid over", "pq-layers-janitor", ()),
     "grace-too-short": ("trap", "the grace time is shorter than the longest query", "pq-janitor-reader", ()),
     "sleeper": ("limit", "no mistake: a process sleeps longer than the settle time", "pq-janitor", ()),
 }
@@ -320,7 +321,7 @@ class Model:
         n = w.copy()
         same = mget(w.view, v) == loc[2]
         if same and self.pf:
-            same = mget(w.gens, loc[2]) == mget(w.head, v)[1]
+            same = self.shown(w, loc[2]) == mget(w.head, v)[1]
         n.goto(i, ("release" if loc[4] else "intent") if same else "fix")
         return [("view shows %s" % mget(w.view, v), n)]
 
@@ -483,7 +484,7 @@ class Model:
         gen, man = a.reads
         src = mget(w.inc, self.specs[i]["reads"])
         g = mget(w.view, src) if "child-reads-view" in self.F else gen
-        have = mget(w.gens, g)
+        have = self.shown(w, g)
         if a.status != OPEN:
             return
         if have is None or any(mget(w.files, f) is None for _, f in have):
@@ -501,10 +502,30 @@ class Model:
             return tuple(sorted(rows + ((a.unit, "p", a.id),)))
         return tuple(sorted([r for r in rows if r[0] != a.unit] + [(a.unit, p, a.id) for p in a.parts]))
 
+    def beneath(self, w, g):
+        """What a generation is laid over, and which partitions of that are not shown: an entry beside its own."""
+        return mget(tuple(mget(w.gens, g) or ()), "^")
+
+    def shown(self, w, g):
+        """What is read of a generation: its own partitions and those of the one beneath that are not hidden."""
+        have, low = mget(w.gens, g), self.beneath(w, g)
+        if have is None or low is None:
+            return have
+        rest = mget(w.gens, low[0])
+        return None if rest is None else frozenset({x for x in have if x[0] != "^"} | {x for x in rest if x[0] not in low[1]})
+
+    def laid_over(self, w, a):
+        """The partitions of a new generation: all of them, or what the one beneath does not have."""
+        low = self.beneath(w, a.basegen) or (a.basegen, frozenset())
+        rest = mget(w.gens, low[0])
+        if not self.sc.get("layers") or rest is None:
+            return a.man
+        return frozenset(a.man - rest | {("^", (low[0], frozenset(p for p, f in rest if (p, f) not in a.man)))})
+
     def pc_mkgen(self, w, i):
         a = w.att[w.procs[i][2][1] - 1]
         n = w.copy()
-        n.gens = mset(n.gens, a.gen, a.man)
+        n.gens = mset(n.gens, a.gen, self.laid_over(w, a))
         n.goto(i, "check" if self.pf else "decide")
         return [("creates generation %s" % a.gen, n)]
 
@@ -897,7 +918,7 @@ class Model:
     def pc_read2(self, w, i):
         age, v, g = w.procs[i][2]
         n = w.copy()
-        man = mget(w.gens, g)
+        man = self.shown(w, g)
         if man is None:
             self.bad("law 4: a reader resolved generation %s and its table is gone" % g)
         n.goto(i, "read3", (age, v, man or frozenset()))
@@ -964,6 +985,8 @@ class Model:
             for g, (v, man) in w.gman:
                 if g in keep_g:
                     keep_f |= {f for _, f in man}
+            if "beneath-not-reached" not in self.F:     # its table; of its folders, those that are shown above
+                keep_g |= {low[0] for g in keep_g for low in [self.beneath(w, g)] if low}
             out |= {("g", g) for g in owner if g not in keep_g}
         files = {"f%d" % a.id: a.ver for a in w.att}
         if self.fmt == "parquet":
@@ -1098,7 +1121,7 @@ class Model:
                 self.bad("law 4: E exists and its view is gone")
         elif self.fmt == "parquet":
             g = mget(w.view, v)
-            man = mget(w.gens, g)
+            man = self.shown(w, g)
             if g is None:
                 self.bad("law 4: E reads %s, whose view is gone" % v)
             elif man is None:
@@ -1128,7 +1151,7 @@ class Model:
             self.bad("law 5: the statements of revision %d never ran, and no line in state says so" % mget(w.followed, "E"))
         if self.fmt == "parquet" and not self.pf:
             for v, h in self.judged(w):
-                if (mget(w.view, v) != h[0] or mget(w.gens, h[0]) != h[1]) and v.split("#")[0] not in lost \
+                if (mget(w.view, v) != h[0] or self.shown(w, h[0]) != h[1]) and v.split("#")[0] not in lost \
                         and not self.unfinished(w, v):
                     self.bad("law 5: the view of %s shows %s, head is %s, and no line in state says so"
                              % (v, mget(w.view, v), h[0]))
@@ -1198,7 +1221,8 @@ class Model:
             n.procs = n.procs[:i]
         self.at_rest(n, "law 7: after the janitor", True)
         live = [(v, h) for v, h in n.head if ("v", v) not in n.doomed]
-        left = {x for x, _ in n.gens} - {h[0] for _, h in live} | {x for x, _ in n.view} - {v for v, _ in live} | \
+        lower = {low[0] for _, h in live for low in [self.beneath(n, h[0])] if low}
+        left = {x for x, _ in n.gens} - {h[0] for _, h in live} - lower | {x for x, _ in n.view} - {v for v, _ in live} | \
             {x for x, _ in n.tab} - {v for v, _ in live} | {x for x, _ in n.files} - {f for _, h in live for _, f in h[1]}
         if left or (self.fmt == "iceberg" and any(t[2] for _, t in n.tab)):
             self.bad("law 7: left over for ever: %s" % sorted(left))
@@ -1210,9 +1234,9 @@ class Model:
             if self.fmt == "parquet":
                 if mget(w.view, v) != h[0]:
                     self.bad("%s: view of %s shows %s, head is %s" % (when, v, mget(w.view, v), h[0]))
-                if mget(w.gens, h[0]) != h[1]:
+                if self.shown(w, h[0]) != h[1]:
                     self.bad("%s: generation %s has %s, head says %s"
-                             % (when, h[0], sorted(mget(w.gens, h[0]) or ()), sorted(h[1])))
+                             % (when, h[0], sorted(self.shown(w, h[0]) or ()), sorted(h[1])))
                 rows = self.rows_of(w, h[1], when)
             else:
                 t = mget(w.tab, v)
@@ -1309,6 +1333,13 @@ SCENARIOS = {
     "pq-zombie": dict(procs=[W("W1", "A", ["p0"]), W("W2", "B", ["p0"]), Z, J], steals=1, crashes=1),
     "pq-janitor": dict(procs=[W("W1", "A", ["p0"]), W("W2", "B", ["p0"]), J]),
     "pq-janitor-reader": dict(procs=[W("W1", "A", ["p0"]), W("W2", "B", ["p0"]), J, R], steals=1, crashes=0),
+    # generations laid over a former one
+    "pq-layers": dict(layers=1, procs=[W("W1", "A", ["p1"]), W("W2", "B", ["p1"]), R], crashes=1),
+    "pq-layers-restate": dict(layers=1, procs=[W("W1", "A", ["p1"]), W("W2", "U0b", ["p1"], "restate"), R], crashes=1),
+    "pq-layers-child": dict(layers=1, versions=("b", "k"), procs=[W("W1", "A", ["p0"]), W("W2", "B", ["p0"]), W("C", "K", ["p0"], ver="k", reads="b")], steals=1, crashes=0),
+    "pq-layers-zombie": dict(layers=1, procs=[W("W1", "A", ["p0"]), W("W2", "B", ["p0"]), Z, J], steals=1, crashes=1),
+    "pq-layers-janitor": dict(layers=1, procs=[W("W1", "A", ["p1"]), W("W2", "B", ["p1"]), J]),
+    "pq-layers-parallel": dict(layers=1, procs=[W("W1", "A", ["p1"]), W("W2", "B", ["p0"], shares=0), W("W3", "C", ["p2"])], steals=1),
     # Delta and Iceberg
     "delta-restate": dict(fmt="delta", procs=[W("W1", "U0b", ["p0"], "restate"), W("W2", "U0b", ["p0"], "restate"), J]),
     "delta-append": dict(fmt="delta", fold=1, procs=append("T", "T") + [J]),

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 
 from lamina.app.contents import contents_after
+from lamina.app.layers import after_adding, lay_over
 from lamina.app.ports import (
     Base,
     GenerationRequest,
@@ -16,7 +17,7 @@ from lamina.app.ports import (
     WriteRequest,
     Written,
 )
-from lamina.app.records import AddPartitions, Head, PartitionKey, SwitchGeneration
+from lamina.app.records import AddPartitions, Head, PartitionKey, switch_to
 from lamina.errors import Location
 from lamina.graph.formats import PARQUET
 from lamina.graph.kinds import TimeColumn
@@ -105,32 +106,16 @@ class Table:
             and not set(written.folders) & set(self.manifest)
             and self.head.shape == written.shape
         )
+        base = Base(head=self.head, manifest=dict(self.manifest)) if self.head else None
         if request.interval is None:
             self.manifest = {}
         for key in written.removed:
             self.manifest.pop(key, None)
         self.manifest.update(written.folders)
-        if is_addition and self.head is not None:
-            generation = self.head.generation
-            self.engine.publish(
-                AddPartitions(
-                    physical=self.physical, generation=generation, shape=written.shape, partitions=written.folders
-                )
-            )
-            self.published_by = "partitions"
-        else:
-            generation = generation_name(self.physical, request.attempt)
-            self.engine.create_generation(
-                GenerationRequest(
-                    physical=self.physical,
-                    shape=written.shape,
-                    manifest=dict(self.manifest),
-                    folder=request.folder,
-                    table=request.table,
-                )
-            )
-            self.engine.publish(SwitchGeneration(physical=self.physical, generation=generation, shape=written.shape))
-            self.published_by = "generation"
+        generation = generation_name(self.physical, request.attempt)
+        beneath = lay_over(base, written) if base is not None and request.interval is not None else None
+        if is_addition and base is not None:
+            generation, beneath = base.head.generation, after_adding(base, written.folders)
         self.head = Head(
             physical=self.physical,
             sequence=(self.head.sequence if self.head else 0) + 1,
@@ -138,7 +123,28 @@ class Table:
             attempt=request.attempt,
             shape=written.shape,
             contents=contents_after(request.interval, request.base, written),
+            beneath=beneath,
         )
+        if is_addition:
+            self.engine.publish(
+                AddPartitions(
+                    physical=self.physical, generation=generation, shape=written.shape, partitions=written.folders
+                )
+            )
+            self.published_by = "partitions"
+            return
+        keys = self.manifest if beneath is None or beneath.above is None else beneath.above
+        self.engine.create_generation(
+            GenerationRequest(
+                physical=self.physical,
+                shape=written.shape,
+                manifest={key: self.manifest[key] for key in keys},
+                folder=request.folder,
+                table=request.table,
+            )
+        )
+        self.engine.publish(switch_to(self.head))
+        self.published_by = "generation" if beneath is None else "layer"
 
     def rows(self, select: str = "*") -> list[tuple[object, ...]]:
         """What a reader sees, in order."""

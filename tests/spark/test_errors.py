@@ -48,6 +48,18 @@ class Answered(UnknownException):
             WarehouseUnwritable,
         ),
         (Answered("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "DIVIDE_BY_ZERO"), QueryFailed),
+        (Answered("x", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"), TransientFailure),
+        # Somebody else used the number of this very write: it is looked for, not repeated.
+        (Answered("x", "DELTA_CONCURRENT_TRANSACTION"), QueryFailed),
+        (Answered("(org.apache.iceberg.exceptions.CommitFailedException) Cannot commit"), TransientFailure),
+        (
+            Answered("failed", "TASK_WRITE_FAILED", "\nCaused by: c.S3Exception: (Service: S3, Status Code: 503, x)\n"),
+            TransientFailure,
+        ),
+        (Answered("[CAST_INVALID_INPUT] The value 'Status Code: 503'", "CAST_INVALID_INPUT"), QueryFailed),
+        (Answered("failed", None, "\nCaused by: java.net.SocketTimeoutException: Read timed out\n"), TransientFailure),
+        (Answered("MetaException(message:Could not connect to meta store using any URI)"), TransientFailure),
+        (Answered("no method named isServerBusy"), QueryFailed),
     ],
 )
 def test_a_failure_is_told_by_its_class_and_condition(error: Exception, expected: type[LaminaError]) -> None:
@@ -74,6 +86,13 @@ def test_a_catalog_statement_without_an_answer_may_still_land() -> None:
     assert type(translate_statement(Py4JNetworkError("gone"), "adding partitions")) is StatementUnanswered
     refused = Answered("[DIVIDE_BY_ZERO] x", "DIVIDE_BY_ZERO")
     assert type(translate_statement(refused, "adding partitions")) is QueryFailed
+
+
+def test_a_catalog_statement_that_was_refused_for_the_moment_is_repeated() -> None:
+    for refused in (Answered("x", "DELTA_CONCURRENT_DELETE_READ"), Answered("S3Exception: SlowDown")):
+        assert type(translate_statement(refused, "adding partitions")) is TransientFailure
+    for late in ("java.net.SocketTimeoutException: Read timed out", "org.apache.thrift.transport.TTransportException"):
+        assert type(translate_statement(Answered(late), "adding partitions")) is StatementUnanswered
 
 
 def test_what_was_cancelled_is_cancelled_whatever_it_says() -> None:

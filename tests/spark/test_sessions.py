@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from lamina.errors import JavaMissing, SparkStartFailed, WarehouseUnwritable
+from lamina.app.ports import Standing
+from lamina.errors import EngineError, JavaMissing, SparkStartFailed, WarehouseUnwritable
 from lamina.spark.embedded import spark_config
 from lamina.spark.engine import SparkEngine
+from lamina.spark.own_catalog import is_own, settings_in_force
 from lamina.spark.session import SparkSettings
 from tests.spark.driver import Table
 
@@ -48,16 +51,98 @@ def test_the_users_settings_win_but_for_the_time_zone(tmp_path: Path) -> None:
 
 
 def test_another_metastore_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
-    monkeypatch.delenv("SPARK_HOME", raising=False)
+    for variable in ("SPARK_CONF_DIR", "SPARK_HOME", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     assert SparkSettings(home=tmp_path).has_embedded_catalog
     assert SparkSettings(home=tmp_path, master="spark://host:7077").has_embedded_catalog
+    assert SparkSettings(home=tmp_path, config={"spark.sql.catalogImplementation": "hive"}).has_embedded_catalog
     assert not SparkSettings(home=tmp_path, remote="sc://host").has_embedded_catalog
-    key = "spark.hadoop.hive.metastore.uris"
-    assert not SparkSettings(home=tmp_path, config={key: "thrift://host"}).has_embedded_catalog
-    (tmp_path / "hive-site.xml").write_text("<configuration/>")
+    for key, value in {
+        "hive.metastore.uris": "thrift://host",
+        "spark.hive.metastore.uris": "thrift://host",
+        "spark.hadoop.hive.metastore.uris": "thrift://host",
+        "spark.hadoop.hive.metastore.client.factory.class": "com.amazonaws.glue.Factory",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:postgresql://host/hive",
+        "spark.sql.catalogImplementation": "in-memory",
+    }.items():
+        assert not SparkSettings(home=tmp_path, config={key: value}).has_embedded_catalog, key
+    defaults = tmp_path / "spark-defaults.conf"
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert not SparkSettings(home=tmp_path).has_embedded_catalog
+    for line in ("spark.hive.metastore.uris thrift://host", "spark.hadoop.hive.metastore.uris=thrift://host"):
+        defaults.write_text(f"# ours\nspark.executor.cores 2\n{line}\n")
+        assert not SparkSettings(home=tmp_path).has_embedded_catalog, line
+    defaults.write_text("#spark.hive.metastore.uris thrift://host\nspark.hive.metastore.uris\n")
+    assert SparkSettings(home=tmp_path).has_embedded_catalog
+    for variable in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"):
+        folder = tmp_path / variable
+        folder.mkdir()
+        (folder / "hive-site.xml").write_text("<configuration/>")
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, str(folder))
+            assert not SparkSettings(home=tmp_path).has_embedded_catalog, variable
+
+
+METASTORE, ICEBERG = "jdbc:derby:;databaseName=ours", "jdbc:sqlite:ours"
+OURS = {"spark.sql.catalogImplementation": "hive", "javax.jdo.option.ConnectionURL": METASTORE}
+OUR_ICEBERG = {
+    "spark.sql.catalog.lamina_iceberg": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lamina_iceberg.type": "jdbc",
+    "spark.sql.catalog.lamina_iceberg.uri": ICEBERG,
+}
+DELTA = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+ICEBERG_SESSION = {"spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog"}
+
+
+@pytest.mark.parametrize(
+    ("in_force", "expected"),
+    [
+        ({}, True),
+        (DELTA, True),
+        (OUR_ICEBERG, True),
+        (DELTA | OUR_ICEBERG, True),
+        (ICEBERG_SESSION, True),
+        (ICEBERG_SESSION | {"spark.sql.catalog.spark_catalog.type": "hive"}, True),
+        ({"spark.hive.metastore.uris": " "}, True),
+        (ICEBERG_SESSION | {"spark.sql.catalog.spark_catalog.type": "rest"}, False),
+        (ICEBERG_SESSION | {"spark.sql.catalog.spark_catalog.uri": "thrift://host"}, False),
+        (ICEBERG_SESSION | {"spark.sql.catalog.spark_catalog.catalog-impl": "org.apache.GlueCatalog"}, False),
+        (OUR_ICEBERG | {"spark.sql.catalog.lamina_iceberg.uri": "jdbc:postgresql://host/iceberg"}, False),
+        (OUR_ICEBERG | {"spark.sql.catalog.lamina_iceberg.type": "rest"}, False),
+        ({"spark.sql.catalog.spark_catalog": "io.unitycatalog.spark.UCSingleCatalog"}, False),
+        ({"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}, False),
+        ({"spark.sql.catalog.unity": "io.unitycatalog.spark.UCSingleCatalog"}, False),
+        ({"spark.hive.metastore.uris": "thrift://host"}, False),
+        ({"spark.hadoop.hive.metastore.uris": "thrift://host"}, False),
+        ({"hive.metastore.uris": "thrift://host"}, False),
+        ({"hive.metastore.client.factory.class": "com.amazonaws.glue.Factory"}, False),
+        ({"spark.hadoop.hive.metastore.client.factory.class": "com.amazonaws.glue.Factory"}, False),
+        ({"hive.imetastoreclient.factory.class": "com.amazonaws.glue.Factory"}, False),
+        ({"javax.jdo.option.ConnectionURL": "jdbc:postgresql://host/hive"}, False),
+        ({"spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:postgresql://host/hive"}, False),
+        ({"spark.sql.catalogImplementation": "in-memory"}, False),
+    ],
+    ids=str,
+)
+def test_a_catalog_is_ours_only_if_everything_that_spark_was_started_with_is(
+    in_force: dict[str, str], expected: bool
+) -> None:
+    assert is_own(OURS | in_force, METASTORE, ICEBERG) is expected
+
+
+def test_what_spark_was_started_with_says_that_this_process_is_alone(engine: SparkEngine) -> None:
+    standing = engine.prepare("test")
+    assert standing.catalog is not None
+    assert standing.is_carried is False
+    (jvm,) = standing.processes
+    assert "java" in Path(f"/proc/{jvm}/cmdline").read_text()
+    session = engine.frame("SELECT 1").sparkSession
+    hadoop = session._jsparkSession.sharedState().hadoopConf()
+    assert settings_in_force(session)["javax.jdo.option.ConnectionURL"].startswith("jdbc:derby:")
+    hadoop.set("hive.metastore.uris", "thrift://host")
+    try:
+        assert settings_in_force(session)["hive.metastore.uris"] == "thrift://host"
+    finally:
+        hadoop.unset("hive.metastore.uris")
 
 
 # --- what stops before Spark starts -----------------------------------------------------------------------------------
@@ -69,7 +154,7 @@ def test_a_second_spark_in_one_process_is_refused(engine: SparkEngine, tmp_path:
 
 def test_engines_of_one_project_share_spark(engine: SparkEngine, settings: SparkSettings) -> None:
     second = engine_for(settings)
-    assert second.prepare("test")
+    assert second.prepare("test") == engine.prepare("test")
     second.close()
     second.close()
     assert engine.query("SELECT 1", limit=1).rows == ((1,),)
@@ -135,6 +220,37 @@ def test_spark_lives_quietly_in_the_project_and_survives_its_process(tmp_path: P
 
 
 # --- handed in --------------------------------------------------------------------------------------------------------
+def test_what_is_set_in_a_session_handed_in_holds_for_models_too(engine: SparkEngine, tmp_path: Path) -> None:
+    mine = engine.frame("SELECT 1").sparkSession.newSession()
+    mine.conf.set("spark.sql.ansi.enabled", "false")
+    mine.conf.set("my.own.setting", "here")
+    handed = SparkEngine(SparkSettings(home=tmp_path), lambda _event: None, lambda _name: None, session=mine)
+    handed.prepare("test")
+    table = Table(engine=handed, schema="handed_in_settings")
+    table.write("SELECT CAST('no number' AS INT) AS id, '${my.own.setting}' AS setting")
+    assert table.rows() == [(None, "here")]
+    handed.close()
+
+
+def test_showing_rows_for_the_first_and_the_second_time_logs_no_error(
+    engine: SparkEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("SQLQueryContextLogger")
+    mine = engine.frame("SELECT 1").sparkSession.newSession()
+    handed = SparkEngine(SparkSettings(home=tmp_path), lambda _event: None, lambda _name: None, session=mine)
+    handed.prepare("test")
+    logger.addHandler(caplog.handler)
+    try:
+        table = Table(engine=handed, schema="handed_in_quietly")
+        table.write("SELECT 1 AS id")
+        table.write("SELECT 2 AS id")
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert table.rows() == [(2,)]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    handed.close()
+
+
 def test_a_session_handed_in_stays_as_it_is(engine: SparkEngine, tmp_path: Path) -> None:
     mine = engine.frame("SELECT 1").sparkSession.newSession()
     mine.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -142,7 +258,7 @@ def test_a_session_handed_in_stays_as_it_is(engine: SparkEngine, tmp_path: Path)
     mine.sql("SELECT 1 AS id").createOrReplaceTempView("my_view")
     before = dict(mine.conf.getAll)
     handed = SparkEngine(SparkSettings(home=tmp_path), lambda _event: None, lambda _name: None, session=mine)
-    assert handed.prepare("test") is False
+    assert handed.prepare("test") == Standing()
     table = Table(engine=handed, schema="handed_in")
     table.write("SELECT TIMESTAMP'2024-01-01 00:00:00' AS at")
     assert table.rows() == [("2024-01-01T00:00:00Z",)]
@@ -151,7 +267,36 @@ def test_a_session_handed_in_stays_as_it_is(engine: SparkEngine, tmp_path: Path)
     handed.close()
     assert dict(mine.conf.getAll) == before
     assert mine.sql("SELECT * FROM my_view").count() == 1
-    assert list(tmp_path.iterdir()) == []
+    # Nothing of Spark's, but where its schema lies.
+    assert [place.name for place in tmp_path.iterdir()] == ["places.json"]
+
+
+def test_bare_names_of_tables_mean_what_they_mean_in_the_session_handed_in(engine: SparkEngine, tmp_path: Path) -> None:
+    mine = engine.frame("SELECT 1").sparkSession.newSession()
+    for schema in ("mine", "yours"):
+        mine.sql(f"CREATE SCHEMA {schema}")
+        mine.sql(f"CREATE VIEW {schema}.lookup AS SELECT '{schema}' AS whose")
+    handed = SparkEngine(SparkSettings(home=tmp_path), lambda _event: None, lambda _name: None, session=mine)
+    table = Table(engine=handed, schema="handed_in_schema")
+    for schema in ("mine", "yours"):
+        mine.sql(f"USE {schema}")
+        handed.prepare("test")
+        table.write("SELECT whose FROM lookup")
+        assert table.rows() == [(schema,)]
+    mine.sql("DROP SCHEMA yours CASCADE")
+    handed.prepare("test")
+    table.write("SELECT 'nobody' AS whose")
+    assert table.rows() == [("nobody",)]
+    assert mine.catalog.currentDatabase() == "yours"
+    handed.close()
+
+
+def test_a_connect_session_that_cannot_be_cloned_is_refused(tmp_path: Path) -> None:
+    old = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    handed = SparkEngine(SparkSettings(home=tmp_path), lambda _event: None, lambda _name: None, session=old)
+    with pytest.raises(EngineError, match=r"PySpark 4\.1") as caught:
+        handed.prepare("test")
+    assert "spark.remote" in (caught.value.hint or "")
 
 
 def test_no_server_behind_an_address_is_told(tmp_path: Path) -> None:

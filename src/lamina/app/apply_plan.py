@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamina.app.analysis import analyse_new_versions
 from lamina.app.audit_apart import ask_due
 from lamina.app.audit_batch import rows_words
+from lamina.app.audit_shown import ask_ports
 from lamina.app.batch_request import WriteTarget
-from lamina.app.events import Analysing, WorkPlanned
-from lamina.app.executor import Executor, ask_ports
+from lamina.app.events import Analysing, ViewsLeft, WorkPlanned
+from lamina.app.executor import Executor
+from lamina.app.follow_rewrites import remember_told
 from lamina.app.fork_versions import fork_versions
 from lamina.app.leases import LeaseKeeper
 from lamina.app.point_environment import EnvironmentPointer, environments_of, next_revision
@@ -38,34 +40,17 @@ from lamina.identity.naming import incarnation_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from lamina.app.ask_signals import AskSignal
     from lamina.app.audit_apart import AuditRow
-    from lamina.app.ports import Clock, Emit, Engine, ProjectSettings, ProjectSource, Reach, StateStore
-    from lamina.app.records import Fact, Owner
-    from lamina.app.rendering import MacroLoader
+    from lamina.app.bound_ports import Ports
+    from lamina.app.ports import Standing
+    from lamina.app.project_values import ProjectSettings
+    from lamina.app.records import Fact
     from lamina.environments.pointers import Pointer, Revision, Status
     from lamina.errors import LaminaError
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.planning.steps import Plan, Step
     from lamina.timeline.interval import Instant
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The world, as far as applying a plan needs it."""
-
-    project: ProjectSource
-    store: StateStore
-    engine: Engine
-    clock: Clock
-    emit: Emit
-    reach: Reach
-    owner: Owner
-    load_macros: MacroLoader
-    ask_signal: AskSignal
-    retry_pause: float = 1.0
-    """Seconds before something that failed in a way that may pass is tried again; later pauses are longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,21 +62,38 @@ class Pace:
     skips_audits: bool = False
 
 
-def settle(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings, execution: Instant) -> dict[str, Followed]:
+def lease_keeper(ports: Ports, standing: Standing | None) -> LeaseKeeper:
+    """The leases of one command."""
+    return LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, ports.processes, standing)
+
+
+def settle(
+    ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings, execution: Instant, environment: str
+) -> dict[str, Followed]:
     """The start check: finish what other commands left behind. A healthy store costs one read.
 
-    Answers how environments followed whose statements failed.
+    Views of the command's own environment that have not followed yet are waited for, if another command is at them.
+    Answers how environments followed whose statements failed, or whose views are left to another command.
     """
-    unsettled = ports.store.unsettled(ports.clock.now())
+    unsettled = ports.store.unsettled()
     if unsettled.is_empty:
         return {}
     recovery = write_ports(ports, keeper, settings)
     recover_everything(recovery, ports.emit, unsettled)
     pointer = EnvironmentPointer(recovery, ports.emit, execution)
-    environments = {revision.environment for revision in unsettled.revisions}
-    environments |= environments_of(unsettled.leases)
-    found = {environment: pointer.follow_up(environment) for environment in sorted(environments)}
-    return {environment: followed for environment, followed in found.items() if followed.failures}
+    behind = {revision.environment for revision in unsettled.revisions}
+    found = {
+        name: pointer.follow_up(name, waits=name == environment and name in behind)
+        for name in sorted(behind | environments_of(unsettled.leases))
+    }
+    for name in behind:
+        if (holder := found[name].left_to) is not None:
+            ports.emit(ViewsLeft(environment=name, holder=holder.message, seconds=holder.seconds_left))
+    return {
+        name: followed
+        for name, followed in found.items()
+        if followed.failures or (followed.left_to is not None and name in behind)
+    }
 
 
 def apply_plan(
@@ -103,8 +105,8 @@ def apply_plan(
     """
     begun = ports.clock.elapsed()
     formats, catalogs = formats_of(plan.models.values()), catalogs_used(plan.models.values())
-    is_alone = ports.engine.prepare(plan.command, formats, catalogs) if _needs_engine(plan, before) else False
-    keeper = LeaseKeeper(ports.store, ports.clock, ports.owner, ports.emit, is_alone=is_alone)
+    standing = ports.engine.prepare(plan.command, formats, catalogs) if _needs_engine(plan, before) else None
+    keeper = lease_keeper(ports, standing)
     try:
         return _apply(ports, plan, before, settings, run_id, pace, keeper, begun)
     finally:
@@ -172,6 +174,7 @@ def _apply(
                     _definitions(plan, before.pointers),
                 )
             environment_status = after_status
+            remember_told(store, plan)
             audits += ask_due(ask_ports(recovery, ports.emit), plan, pointers, run_id, skips_audits=pace.skips_audits)
             results = with_statements(plan, results | unanswered(plan), followed)
             has_failed = any(result.status == "failed" for result in results.values())
@@ -456,8 +459,3 @@ def _with_reused(plan: Plan, results: dict[NodeName, NodeResult]) -> dict[NodeNa
         if step.action == "reuse" and step.node not in results:
             results[step.node] = NodeResult(status="reused")
     return results
-
-
-def with_notice(report: Report, notice: Notice) -> Report:
-    """The report with one more warning."""
-    return replace(report, notices=(*report.notices, notice))

@@ -6,7 +6,7 @@ Every commit requires that the lease is still held and that the attempt is where
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.audit_batch import merged
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lamina.app.batch_request import WriteTarget
-    from lamina.app.ports import Written
+    from lamina.app.ports import Landing, Written
     from lamina.app.records import (
         Attempt,
         AttemptDecided,
@@ -51,6 +51,14 @@ if TYPE_CHECKING:
         Requirement,
     )
     from lamina.app.recover import RecoveryPorts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A publish that was about to be taken back and had landed before."""
+
+    publish: Publish
+    landing: Landing
 
 
 class AttemptLog:
@@ -159,11 +167,12 @@ class AttemptLog:
         )
         ports.reach("write.done")
 
-    def abort(self, attempt: Attempt, error: LaminaError, begun: float) -> None:
-        """Record that nothing of an open attempt was published.
+    def abort(self, attempt: Attempt, error: LaminaError, begun: float) -> Landed | None:
+        """Record that nothing of an open attempt was published; answers where its rows are if they are shown after all.
 
-        A decided publish stays for recovery to carry out, unless it never can be: then it is taken back. A store that
-        does not answer changes nothing about what went wrong first: the attempt is left to recovery.
+        A decided publish stays for recovery to carry out, unless it never can be: then it is taken back. What is found
+        to have landed is a success, whatever went wrong afterwards. A store that does not answer changes nothing about
+        what went wrong first: the attempt is left to recovery.
         """
         ports, target = self._ports, self._target
         failed = replace(self._batch_fact(attempt, "failed", None, 0, begun), error=error.to_dict())
@@ -179,21 +188,41 @@ class AttemptLog:
         except LeaseLost as lost:
             self.note(lost)
         except CommitRefused:
-            ports.store.commit([failed])
-            self._take_back(attempt, error)
+            landed = self._take_back(attempt, error, begun)
+            if landed is None:
+                ports.store.commit([failed])
+            return landed
         except StateError as unanswered:
             self.note(unanswered)
+        return None
 
-    def _take_back(self, attempt: Attempt, error: LaminaError) -> None:
+    def _take_back(self, attempt: Attempt, error: LaminaError, begun: float) -> Landed | None:
         """Take back a decided publish that only this writer could carry out, or that its table refuses."""
         publish = self._decided.pop(attempt.number, None)
         if publish is None or not (isinstance(publish, WriteThrough) or isinstance(error, PublishRefused)):
-            return
+            return None
         try:
-            retract(self._ports, self.token, attempt.number, publish, error.message)
+            landing = retract(
+                self._ports,
+                self.token,
+                attempt.number,
+                publish,
+                error.message,
+                also_landed=lambda found: (self._batch_fact(attempt, "succeeded", found.rows, 1, begun),),
+            )
         except LaminaError as problem:
             # Whoever recovers carries it on.
             self.note(problem)
+            return None
+        return None if landing is None else Landed(publish=publish, landing=landing)
+
+    def record_audits(self, attempt: Attempt) -> None:
+        """Record how the audits of rows came out that are shown already."""
+        self._ports.store.commit(self.audits_recorded(attempt))
+
+    def has_audits(self, attempt: Attempt) -> bool:
+        """Whether the audits of an attempt were asked."""
+        return attempt.number in self._audits_of
 
     def _batch_fact(
         self, attempt: Attempt, status: str, rows: int | None, statements: int, begun: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from lamina.app.audit_batch import (
@@ -15,9 +16,10 @@ from lamina.app.audit_batch import (
     skipped_result,
 )
 from lamina.app.audit_queries import audit_queries
-from lamina.app.audit_shown import Asked
+from lamina.app.audit_shown import Asked, pinned_heads
 from lamina.app.ports import AuditRequest
 from lamina.app.records import AuditResult, AuditsRecorded, HeadIs, LoadRequest, NothingPending
+from lamina.app.recover import once_carried_out
 from lamina.app.rendering import Relations, table_text
 from lamina.errors import AuditFailed, Cancelled, CommitRefused, LaminaError, PlanOutdated, StateError
 from lamina.graph.dag import Graph
@@ -79,7 +81,8 @@ def ask_source(ports: AskPorts, asked: Asked, source: NodeName, calls: Iterable[
     results = skipped
     number = ports.store.allocate(1)
     if wanted:
-        results = (*_ask(ports, asked, wanted, {}, table_text(source), number, str(source)), *skipped)
+        look = partial(_ask, ports, asked, wanted, {}, table_text(source), number, source)
+        results = (*ports.again(source, look), *skipped)
     recorded = AuditsRecorded(
         run_id=asked.run_id,
         node=source,
@@ -163,10 +166,15 @@ def ask_alone(ports: AskPorts, asked: Asked, alone: Alone) -> AuditResult:
     """Ask a standalone audit and record the outcome with every version it reads."""
     names = dict.fromkeys((*alone.models, *models_read_by_calls(asked.graph, (alone.call,))))
     places = {name: asked.physical_of[name] for name in names if name in asked.physical_of}
+    kept = tuple(places[name] for name in alone.models)
+    work = partial(ports.again, alone.call.name, partial(_ask_kept, ports, asked, alone, places))
+    return once_carried_out(ports, work, read=tuple(places.values()), kept=kept)
+
+
+def _ask_kept(ports: AskPorts, asked: Asked, alone: Alone, places: Mapping[NodeName, PhysicalName]) -> AuditResult:
     number = ports.store.allocate(1)
     try:
-        ports.store.commit([], [NothingPending(physical=place) for place in places.values()])
-        loaded = ports.store.load(LoadRequest(heads=tuple(places.values()), facts_of_pointers=False)).heads
+        loaded = pinned_heads(ports, tuple(places.values()), tuple(places[name] for name in alone.models))
         heads = {name: loaded[place] for name, place in places.items() if place in loaded}
         if asked.skips_audits:
             result = skipped_result(alone.call, is_on_request=True)

@@ -73,6 +73,7 @@ def audit_rows(
         place=written.place,
         base=request.base,
         fold=request.fold,
+        removed=written.removed,
     )
     return _audit(engine, target, attempt, time, relations, table_text(AUDITED), staged)
 

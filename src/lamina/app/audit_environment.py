@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from lamina.app.audit_shown import AskPorts
-    from lamina.app.ports import ProjectSettings, StateStore
+    from lamina.app.ports import StateStore
+    from lamina.app.project_values import ProjectSettings
     from lamina.app.requests import AuditsRequest
     from lamina.graph.dag import Graph
     from lamina.graph.model import AuditCall, Model
@@ -136,8 +137,9 @@ class _Asker:
         self._is_stopping = threading.Event()
 
     def stop(self) -> None:
-        """Ask nothing more, and end what is asked now."""
+        """Ask nothing more, wait for nobody, and end what is asked now."""
         self._is_stopping.set()
+        self._ports.keeper.give_up_waiting()
         self._ports.engine.cancel()
 
     def rows(self, at_once: int) -> tuple[AuditRow, ...]:

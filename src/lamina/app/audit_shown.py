@@ -7,7 +7,8 @@ looked at.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.app.audit_batch import (
     AUDITED,
@@ -21,19 +22,22 @@ from lamina.app.audit_batch import (
 )
 from lamina.app.audit_queries import audit_queries, call_of
 from lamina.app.batch_request import with_declared
-from lamina.app.events import AuditsAsked
+from lamina.app.events import AuditsAsked, Retried
 from lamina.app.ports import AuditRequest, ShownRows
-from lamina.app.records import AuditsRecorded, HeadIs, LoadRequest, NothingPending
-from lamina.app.rendering import Relations, head_relation, table_text
+from lamina.app.records import AuditsRecorded, HeadIs, LoadRequest, NothingPending, read_whole
+from lamina.app.recover import RecoveryPorts, once_carried_out
+from lamina.app.rendering import Relations, head_relation, key_range_of, table_text
+from lamina.app.retried import retried
 from lamina.errors import AuditFailed, CommitRefused, PlanOutdated
 from lamina.graph.kinds import IncrementalByTimeRange, View
 from lamina.identity.naming import batch_folder
 from lamina.planning.readiness import stored_parents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from lamina.app.ports import Clock, Emit, Engine, Reach, StateStore
+    from lamina.app.ports import Emit
+    from lamina.app.publisher import WritePorts
     from lamina.app.records import AuditResult, Head
     from lamina.app.rendering import MacroLoader
     from lamina.graph.dag import Graph
@@ -44,21 +48,42 @@ if TYPE_CHECKING:
     from lamina.timeline.interval import Instant, Interval
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskPorts:
+class AskPorts(RecoveryPorts):
     """What asking needs from the world."""
 
-    store: StateStore
-    engine: Engine
-    clock: Clock
-    reach: Reach
     emit: Emit
     load_macros: MacroLoader
+    retry_pause: float
 
     def tell(self, about: str, results: tuple[AuditResult, ...], interval: Interval | None = None) -> None:
         """Say how audits came out."""
         failed = sum(result.status == "failed" for result in results)
         self.emit(AuditsAsked(about=about, audits=len(results), failed=failed, interval=interval))
+
+    def again(self, about: str, work: Callable[[], T]) -> T:
+        """Ask, again where that fails in a way that may pass."""
+        event = partial(Retried, what=f"audits of {about}")
+        pause, stopped = self.retry_pause, self.keeper.is_stopped_within
+        return retried(work, self.emit, event, pause=pause, is_stopped_within=stopped)
+
+
+def ask_ports(ports: WritePorts, emit: Emit) -> AskPorts:
+    """What asking needs of what writing has."""
+    return AskPorts(
+        store=ports.store,
+        engine=ports.engine,
+        clock=ports.clock,
+        reach=ports.reach,
+        keeper=ports.keeper,
+        unsuffixed=ports.unsuffixed,
+        emit=emit,
+        load_macros=ports.load_macros,
+        retry_pause=ports.retry_pause,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +116,31 @@ def ask_all(ports: AskPorts, asked: Asked, questions: Iterable[Question]) -> tup
 
 
 def ask(ports: AskPorts, asked: Asked, question: Question) -> tuple[AuditResult, ...]:
-    """Ask one question and record what comes of it; `PlanOutdated` when the rows were replaced meanwhile."""
-    model, names = asked.model, _read_names(asked)
-    physical = {name: asked.physical_of[name] for name in names if name in asked.physical_of}
+    """Ask one question and record what comes of it; `PlanOutdated` when the rows were replaced meanwhile.
+
+    A change of the version that is under way is waited for, because what is recorded would be about other rows then.
+    """
+    physical = {name: asked.physical_of[name] for name in _read_names(asked) if name in asked.physical_of}
+    work = partial(ports.again, asked.model.name, partial(_ask, ports, asked, question, physical))
+    return once_carried_out(ports, work, read=tuple(physical.values()), kept=(asked.physical,))
+
+
+def pinned_heads(
+    ports: AskPorts, read: Collection[PhysicalName], kept: Collection[PhysicalName]
+) -> Mapping[PhysicalName, Head]:
+    """The heads by which versions are read; `CommitRefused` while one of them is not to be read, or kept, as it is."""
+    heads = ports.store.load(LoadRequest(heads=tuple(read), facts_of_pointers=False)).heads
+    ports.store.commit([], [*(NothingPending(physical=physical) for physical in kept), *read_whole(read, heads)])
+    return heads
+
+
+def _ask(
+    ports: AskPorts, asked: Asked, question: Question, physical: Mapping[NodeName, PhysicalName]
+) -> tuple[AuditResult, ...]:
+    model = asked.model
     number = ports.store.allocate(1)
     try:
-        # A publish that is decided and not carried out may show its rows in part.
-        ports.store.commit([], [NothingPending(physical=place) for place in physical.values()])
-        heads = ports.store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
+        heads = pinned_heads(ports, tuple(physical.values()), (asked.physical,))
         if asked.skips_audits:
             results = tuple(skipped_result(call, is_on_request=True) for call in question.audits)
         else:
@@ -148,7 +190,7 @@ def _results(
     if question.interval is not None and isinstance(model.kind, IncrementalByTimeRange):
         head = heads[model.name]
         shown = ShownRows(
-            relation=head_relation(head),
+            relation=head_relation(head, key_range_of(model, head, question.interval.start, question.interval.end)),
             columns=head.shape.columns,
             interval=question.interval,
             time_column=model.kind.time_column,

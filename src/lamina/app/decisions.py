@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
 from lamina.app.batch_request import within
 from lamina.app.contents import contents_after
+from lamina.app.layers import after_adding, lay_over
 from lamina.app.ports import Aside, NewTable, OnBranch, Shown
-from lamina.app.records import AddPartitions, CommitRows, FastForward, Head, SwitchGeneration, WriteThrough
+from lamina.app.records import AddPartitions, CommitRows, FastForward, Head, WriteThrough, switch_to
 from lamina.errors import PlanOutdated
 from lamina.planning.draft import ALL_TIME, before_end
 from lamina.timeline.interval import EMPTY, Intervals
@@ -58,7 +59,9 @@ def decide(now: Circumstances, written: Written) -> Decision:
             return _decide_folders(now, written, rewritten)
         case NewTable(snapshot=snapshot):
             head = _head(now, written, now.attempt.generation, snapshot)
-            return Decision(publish=_switch(now, head), head=head, rewritten=rewritten, statements=1)
+            return Decision(
+                publish=switch_to(head, now.target.model.description), head=head, rewritten=rewritten, statements=1
+            )
         case Aside(action=action):
             change = CommitRows(
                 head=_head_in_place(now, written, None),
@@ -150,10 +153,13 @@ def _filled(now: Circumstances, time: Intervals) -> Intervals:
 
 
 def _decide_folders(now: Circumstances, written: Written, rewritten: Intervals) -> Decision:
-    """Partitions that only join what is shown are added; else a new generation over all folders takes its place."""
+    """Partitions that only join what is shown are added; else a new generation takes its place.
+
+    That is one over all folders, or one of what was replaced, laid over the one that holds the rest.
+    """
     base, attempt = now.base, now.attempt
     if base is not None and _only_adds(base, written):
-        head = _head(now, written, base.head.generation, None)
+        head = replace(_head(now, written, base.head.generation, None), beneath=after_adding(base, written.folders))
         addition = AddPartitions(
             physical=attempt.physical,
             generation=head.generation,
@@ -166,23 +172,23 @@ def _decide_folders(now: Circumstances, written: Written, rewritten: Intervals) 
     for key in written.removed:
         folders.pop(key, None)
     folders.update(written.folders)
-    head = _head(now, written, attempt.generation, None)
+    beneath = lay_over(base, written) if base is not None else None
+    if beneath is not None and beneath.above is not None:
+        folders = {key: folders[key] for key in beneath.above}
+    head = replace(_head(now, written, attempt.generation, None), beneath=beneath)
     statements = 2 + (1 if folders and written.shape.partition_columns else 0)
-    return Decision(publish=_switch(now, head), head=head, rewritten=rewritten, statements=statements, folders=folders)
+    return Decision(
+        publish=switch_to(head, now.target.model.description),
+        head=head,
+        rewritten=rewritten,
+        statements=statements,
+        folders=folders,
+    )
 
 
 def _only_adds(base: Base, written: Written) -> bool:
     is_replacing = bool(written.removed) or any(key in base.manifest for key in written.folders)
     return written.shape == base.head.shape and bool(written.shape.partition_columns) and not is_replacing
-
-
-def _switch(now: Circumstances, head: Head) -> SwitchGeneration:
-    return SwitchGeneration(
-        physical=head.physical,
-        generation=head.generation,
-        shape=head.shape,
-        description=now.target.model.description,
-    )
 
 
 def _head_in_place(now: Circumstances, written: Written, snapshot: int | None) -> Head:

@@ -32,6 +32,8 @@ class Waiting:
 
     what: str
     holder: str
+    seconds: float | None = None
+    """After which it goes on at the latest if the other one no longer runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,16 @@ class Recovering:
 
     resource: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewsLeft:
+    """Views of another environment do not show its pointers yet; that is left to the command which has its lease."""
+
+    environment: str
+    holder: str
+    seconds: float | None = None
+    """After which any command sets them if that one no longer runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +97,15 @@ class BatchRetried:
 
     node: NodeName
     index: int
+    attempt: int
+    error: LaminaError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retried:
+    """Something beside batches failed in a way that may pass and is tried again."""
+
+    what: str
     attempt: int
     error: LaminaError
 
@@ -146,10 +167,12 @@ Event: TypeAlias = (
     | Waiting
     | Analysing
     | Recovering
+    | ViewsLeft
     | WorkPlanned
     | BatchStarted
     | BatchFinished
     | BatchRetried
+    | Retried
     | AuditsAsked
     | NodeFailed
     | NodeSkipped

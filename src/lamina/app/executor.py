@@ -5,20 +5,21 @@ from __future__ import annotations
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.app.audit_apart import AuditRow, ask_source, refused_source
 from lamina.app.audit_batch import merged
-from lamina.app.audit_shown import Asked, AskPorts, ask_all
-from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped
+from lamina.app.audit_shown import Asked, ask_all, ask_ports
+from lamina.app.events import BatchFinished, BatchRetried, BatchStarted, NodeFailed, NodeSkipped, Retried
 from lamina.app.follow_rewrites import reached_now
-from lamina.app.publisher import PAUSE_GROWTH, TRIES
 from lamina.app.report import NodeResult
+from lamina.app.retried import retried
 from lamina.app.shelter import sheltered
 from lamina.app.write_version import VersionWriter
-from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError
-from lamina.graph.kinds import View, has_intervals
-from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of
+from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError, PlanOutdated
+from lamina.graph.kinds import View, folds, has_intervals
+from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of, runs_of
 from lamina.planning.rewrites import NOTHING_REACHED, follows
 from lamina.planning.steps import Batch
 from lamina.timeline.interval import EMPTY, Intervals
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from lamina.app.batch_request import WriteTarget
+    from lamina.app.events import Event
     from lamina.app.ports import Emit
     from lamina.app.publisher import WritePorts
     from lamina.app.records import AuditResult
     from lamina.app.write_version import BatchOutcome
     from lamina.graph.names import NodeName
+    from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Plan, Question, Step
+
+T = TypeVar("T")
 
 _STOPPED = "the command was stopped before it was finished"
 
@@ -54,6 +59,8 @@ class _Progress:
     finished: int = 0
     processed: Intervals = EMPTY
     changed: Intervals = EMPTY
+    reached: Reached = NOTHING_REACHED
+    """What is followed once all runs are done."""
     follows: bool = False
     """Whether recorded time is computed again because what it reads came out with other rows."""
     rows: int | None = None
@@ -96,6 +103,7 @@ class Executor:
         self._progress = {step.node: _Progress(step) for step in plan.steps if step.has_work}
         self._physical = {step.node: step.physical for step in plan.steps if step.physical is not None}
         self._is_stopping = threading.Event()
+        self._outdated: dict[NodeName, NodeFailed | NodeSkipped] = {}
         self._sources: dict[NodeName, tuple[AuditResult, ...]] = {}
         self._sources_lock = threading.Lock()
 
@@ -105,7 +113,15 @@ class Executor:
         An interrupt cancels Spark's jobs, lets decided publishes finish and is raised again.
         """
         sheltered(self._run_all, self._stop)
+        self._tell_outdated()
         return {name: result for name, result in self._results.items() if not self._is_silent(name, result)}
+
+    def _tell_outdated(self) -> None:
+        """Say what others kept from being built, unless that is all there is: then it is planned anew."""
+        errors = [progress.error for progress in self._progress.values() if progress.error is not None]
+        if not all(isinstance(error, PlanOutdated) for error in errors):
+            for event in self._outdated.values():
+                self._emit(event)
 
     def _is_silent(self, name: NodeName, result: NodeResult) -> bool:
         """Whether the plan did not promise anything for the node, and nothing came of it."""
@@ -167,7 +183,11 @@ class Executor:
                 else f"`{failed.step.node}` above it was skipped"
             )
             progress.skipped = why
-            self._emit(NodeSkipped(node=progress.step.node, why=why))
+            event = NodeSkipped(node=progress.step.node, why=why)
+            if failed.step.node in self._outdated:
+                self._outdated[progress.step.node] = event
+            else:
+                self._emit(event)
             self._finish(progress)
             return False
         if self._is_stopping.is_set():
@@ -202,11 +222,11 @@ class Executor:
             progress.writer = VersionWriter(self._ports, self._target_of(step))
             self._begin(progress, (Batch(index=0, interval=None, is_empty=True),))
             return None
-        if not has_intervals(model.kind):
+        if not has_intervals(model.kind) and step.again.is_empty:
             self._open_whole(progress)
             return None
         reached = NOTHING_REACHED
-        if follows(model):
+        if follows(self._plan.models, model):
             reached = reached_now(self._ports.store, self._plan, self._physical, step.node)
         following = reached.intervals.intersect(step.may_follow)
         self._ask(progress, following)
@@ -216,10 +236,15 @@ class Executor:
             self._leave(progress)
             return None
         progress.writer = VersionWriter(self._ports, self._target_of(step))
-        if reached.followed:
-            progress.writer.follow(reached)
         progress.follows = not following.is_empty
         wanted = step.certain.union(following)
+        if folds(model.kind):
+            # Runs are never taken back: what they follow is remembered once the last of them is done.
+            progress.reached = reached if reached.intervals.minus(wanted).is_empty else NOTHING_REACHED
+            self._begin(progress, runs_of(model, wanted, begins_anew=False))
+            return None
+        if reached.followed:
+            progress.writer.follow(reached)
         progress.limit = concurrency_of(model, wanted, MOST_BATCHES_AT_ONCE)
         self._begin(progress, batches_of(model, wanted))
         return None
@@ -292,7 +317,8 @@ class Executor:
         is_view = isinstance(self._plan.models[step.node].kind, View)
         progress.writer = VersionWriter(self._ports, self._target_of(step))
         if step.continues is not None:
-            progress.writer.seed(step.continues)
+            seed = partial(progress.writer.seed, step.continues)
+            self._retried(seed, partial(Retried, what=f"the copy of {step.node}"))
             self._begin(progress, step.batches)
             return
         may_be_same = step.reason in {"upstream_changed", "upstream_rewritten"} or not step.batches
@@ -316,16 +342,7 @@ class Executor:
         total = progress.total
         self._emit(BatchStarted(node=step.node, index=batch.index, total=total, interval=batch.time))
         begun = self._ports.clock.elapsed()
-        pause = self._ports.retry_pause
-        for attempt in range(1, TRIES + 1):
-            try:
-                outcome = writer.write(batch)
-                break
-            except LaminaError as error:
-                if not error.is_retryable or attempt == TRIES or self._is_stopping.wait(pause):
-                    raise
-                self._emit(BatchRetried(node=step.node, index=batch.index, attempt=attempt, error=error))
-                pause *= PAUSE_GROWTH
+        outcome = self._retried(partial(writer.write, batch), partial(BatchRetried, node=step.node, index=batch.index))
         self._emit(
             BatchFinished(
                 node=step.node,
@@ -338,6 +355,10 @@ class Executor:
             )
         )
         return outcome
+
+    def _retried(self, work: Callable[[], T], event: Callable[..., Event]) -> T:
+        pause = self._ports.retry_pause
+        return retried(work, self._emit, event, pause=pause, is_stopped_within=self._is_stopping.wait)
 
     def _collect(self, future: Future[BatchOutcome | None], progress: _Progress, batch: Batch | None) -> None:
         progress.running -= 1
@@ -369,8 +390,11 @@ class Executor:
             error.interval = batch.time.to_pair()
         if progress.error is None:
             progress.error = error
-            if not isinstance(error, Cancelled):
-                self._emit(NodeFailed(node=progress.step.node, error=error))
+            event = NodeFailed(node=progress.step.node, error=error)
+            if isinstance(error, PlanOutdated):
+                self._outdated[progress.step.node] = event
+            elif not isinstance(error, Cancelled):
+                self._emit(event)
         if self._is_fail_fast:
             self._is_stopping.set()
 
@@ -381,6 +405,8 @@ class Executor:
         if progress.writer is not None:
             progress.audits = merged(progress.audits, progress.writer.audits)
             try:
+                if progress.reached.followed and not progress.is_stopped:
+                    progress.writer.remember(progress.reached)
                 progress.writer.release()
             except LaminaError as error:
                 progress.error = progress.error or error
@@ -404,18 +430,6 @@ class Executor:
             explanation=f"skipped: {why}" if why else None,
             is_same=progress.is_same,
         )
-
-
-def ask_ports(ports: WritePorts, emit: Emit) -> AskPorts:
-    """What asking needs of what writing has."""
-    return AskPorts(
-        store=ports.store,
-        engine=ports.engine,
-        clock=ports.clock,
-        reach=ports.reach,
-        emit=emit,
-        load_macros=ports.load_macros,
-    )
 
 
 def _without(question: Question, time: Intervals) -> Iterator[Question]:

@@ -7,9 +7,12 @@ there on the environment's versions are written like any other, and what is inte
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lamina.app.events import Retried
 from lamina.app.point_environment import EnvironmentPointer, next_revision
+from lamina.app.retried import retried
 from lamina.app.seed_version import MARK_OF_SEEDED
 from lamina.app.virtual_update import Followed
 from lamina.app.write_version import VersionWriter
@@ -45,7 +48,13 @@ def fork_versions(
             continue
         writer = VersionWriter(ports, target_of(step))
         try:
-            writer.seed(step.seed)
+            retried(
+                partial(writer.seed, step.seed),
+                emit,
+                partial(Retried, what=f"the copy of {step.node}"),
+                pause=ports.retry_pause,
+                is_stopped_within=ports.keeper.is_stopped_within,
+            )
         finally:
             writer.release()
         marks[step.physical] = MARK_OF_SEEDED

@@ -19,7 +19,8 @@ from lamina.planning.rewrites import to_look_up
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lamina.app.ports import ProjectSettings, ProjectSource, StateStore
+    from lamina.app.ports import ProjectSource, StateStore
+    from lamina.app.project_values import ProjectSettings
     from lamina.app.records import Loaded
     from lamina.app.requests import PlanRequest
     from lamina.graph.model import Model
@@ -106,7 +107,7 @@ def local_fingerprint(model: Model) -> Fingerprint:
 
 
 def _shown_elsewhere(store: StateStore, environment: str, request: PlanRequest) -> frozenset[PhysicalName]:
-    if not (request.flags.restate or request.flags.force):
+    if not (request.flags.restate or request.flags.reset or request.flags.force):
         return frozenset()
     revisions = store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions
     return frozenset(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakSet
 
 from lamina.app.events import Waiting
 from lamina.app.records import LeaseIsCurrent, LeaseReleased
@@ -13,7 +16,7 @@ from lamina.errors import LaminaError, LeaseHeld, LeaseLost, NoAnswer, Statement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lamina.app.ports import Clock, Emit, StateStore
+    from lamina.app.ports import Clock, Emit, Fate, Processes, Standing, StateStore
     from lamina.app.records import Lease, LeaseGrant, Owner
 
 LEASE_SECONDS = 120.0
@@ -23,19 +26,35 @@ _PAUSE_SECONDS = 0.5
 class LeaseKeeper:
     """Owns the leases a command holds; safe to use from several threads.
 
-    `is_alone` says that no other process can be alive on this catalog, so a lease found held belongs to a dead one.
+    `standing` is what the engine answered when it was made ready; without one nothing of an engine is used.
     """
 
+    _working: ClassVar[WeakSet[LeaseKeeper]] = WeakSet()
+    """All of this process."""
+    _working_lock: ClassVar[threading.Lock] = threading.Lock()
+
     def __init__(
-        self, store: StateStore, clock: Clock, owner: Owner, emit: Emit, *, is_alone: bool, patience: float = 3600.0
+        self,
+        store: StateStore,
+        clock: Clock,
+        owner: Owner,
+        emit: Emit,
+        processes: Processes,
+        standing: Standing | None = None,
+        *,
+        patience: float = 3600.0,
     ) -> None:
-        self._store, self._clock, self._owner, self._emit = store, clock, owner, emit
-        self._is_alone, self._patience = is_alone, patience
+        self._store, self._clock, self._emit, self._processes = store, clock, emit, processes
+        self._owner = _standing_owner(owner, processes, standing) if standing is not None else owner
+        self._patience = patience
         self._held: dict[str, tuple[Lease, float]] = {}
+        self._being_taken: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._is_impatient = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        with LeaseKeeper._working_lock:
+            LeaseKeeper._working.add(self)
 
     def take(self, resource: str) -> LeaseGrant:
         """Take a lease, waiting for whoever holds it; `LeaseHeld` when patience runs out."""
@@ -48,20 +67,62 @@ class LeaseKeeper:
                 if self._is_impatient.is_set() or self._age(begun) > self._patience:
                     raise
                 if not is_announced:
-                    self._emit(Waiting(what=resource, holder=error.message))
+                    self._emit(Waiting(what=resource, holder=error.message, seconds=error.seconds_left))
                     is_announced = True
                 self._is_impatient.wait(_PAUSE_SECONDS)
 
     def take_now(self, resource: str) -> LeaseGrant:
         """Take a lease or raise `LeaseHeld` at once."""
         asked = self._clock.elapsed()
-        grant = self._store.take(
-            resource, self._owner, now=self._clock.now(), seconds=LEASE_SECONDS, is_alone=self._is_alone
-        )
         with self._lock:
-            self._held[resource] = (grant.lease, asked)
-            self._start_renewing()
+            self._being_taken[resource] += 1
+        try:
+            grant = self._store.take(resource, self._owner, seconds=LEASE_SECONDS, fate_of=self._fate_of)
+            with self._lock:
+                self._held[resource] = (grant.lease, asked)
+                self._start_renewing()
+        finally:
+            with self._lock:
+                self._being_taken[resource] -= 1
         return grant
+
+    def is_settled(self, lost: Lease) -> bool:
+        """Whether nothing can come any more of what was begun under a lost lease, by what is known of its owner."""
+        owner = lost.owner
+        if self._has_lock_of(owner):
+            return True
+        return not owner.is_carried and bool(owner.processes) and all(map(self._processes.is_gone, owner.processes))
+
+    def _fate_of(self, former: Lease) -> Fate:
+        """What is certain about whoever holds a lease."""
+        owner = former.owner
+        if _is_same_process(owner, self._owner):
+            return "unknown" if self._is_worked_under(former) else "gone"
+        if self._has_lock_of(owner):
+            return "settled"
+        return "gone" if owner.processes and self._processes.is_gone(owner.processes[0]) else "unknown"
+
+    def _has_lock_of(self, owner: Owner) -> bool:
+        """Whether this process has the lock that the owner had while any of its processes lived."""
+        is_lock = owner.catalog is not None and owner.catalog == self._owner.catalog
+        return is_lock and not _is_same_process(owner, self._owner)
+
+    def _is_worked_under(self, lease: Lease) -> bool:
+        """Whether a command of this process has the lease, or may just have got it."""
+        with LeaseKeeper._working_lock:
+            others = [keeper for keeper in LeaseKeeper._working if keeper is not self]
+        return self.has(lease) or any(keeper.has(lease) or keeper.is_taking(lease) for keeper in others)
+
+    def has(self, lease: Lease) -> bool:
+        """Whether this keeper took the lease and has not let go of it."""
+        with self._lock:
+            entry = self._held.get(lease.resource)
+        return entry is not None and (entry[0].token, entry[0].owner) == (lease.token, lease.owner)
+
+    def is_taking(self, lease: Lease) -> bool:
+        """Whether this keeper asks the store for the same resource right now."""
+        with self._lock:
+            return self._being_taken[lease.resource] > 0
 
     @contextmanager
     def holding(self, grant: LeaseGrant) -> Iterator[LeaseIsCurrent]:
@@ -98,6 +159,10 @@ class LeaseKeeper:
             if entry is not None and entry[0].token == lease.token:
                 del self._held[lease.resource]
 
+    def is_stopped_within(self, seconds: float) -> bool:
+        """Wait, unless nothing is to be waited for any more; answers whether that is so."""
+        return self._is_impatient.wait(seconds)
+
     def give_up_waiting(self) -> None:
         """Whoever waits for a lease, now or later, gets `LeaseHeld`; leases that are held stay so."""
         self._is_impatient.set()
@@ -106,6 +171,8 @@ class LeaseKeeper:
         """Stop renewing everything."""
         self._is_impatient.set()
         self._stopped.set()
+        with LeaseKeeper._working_lock:
+            LeaseKeeper._working.discard(self)
         if self._thread is not None:
             self._thread.join(timeout=5)
 
@@ -124,7 +191,7 @@ class LeaseKeeper:
             for lease in held:
                 asked = self._clock.elapsed()
                 try:
-                    self._store.renew([lease], now=self._clock.now(), seconds=LEASE_SECONDS)
+                    self._store.renew([lease], seconds=LEASE_SECONDS)
                 except LaminaError:
                     # Lost or unreachable: the lease ages out, and the next commit under its token tells.
                     continue
@@ -132,3 +199,18 @@ class LeaseKeeper:
                     entry = self._held.get(lease.resource)
                     if entry is not None and entry[0].token == lease.token:
                         self._held[lease.resource] = (lease, asked)
+
+
+def _standing_owner(owner: Owner, processes: Processes, standing: Standing) -> Owner:
+    """The owner as it is once its engine runs: what others need to tell that it is gone."""
+    helpers = [processes.identify(process) for process in standing.processes]
+    return replace(
+        owner,
+        processes=(*owner.processes, *(identity for identity in helpers if identity is not None)),
+        catalog=standing.catalog,
+        is_carried=standing.is_carried or None in helpers,
+    )
+
+
+def _is_same_process(one: Owner, other: Owner) -> bool:
+    return bool(one.processes) and one.processes[:1] == other.processes[:1]

@@ -25,10 +25,10 @@ from lamina.app.virtual_update import Followed, VirtualNames, failed, models_to_
 from lamina.environments.pointers import Revision
 from lamina.errors import Cancelled, CommitRefused, EngineError, InvalidProject, LeaseHeld, LeaseLost, PlanOutdated
 from lamina.identity.naming import logical_name
-from lamina.timeline.interval import Instant
+from lamina.timeline.interval import MICROS_PER_HOUR, Instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lamina.app.ports import Clock, Emit
     from lamina.app.publisher import WritePorts
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
 
-# By how much the clocks of two machines that change one environment may differ.
-_CLOCK_SKEW_MICROS = 3_600_000_000
+# By how much the clocks of two machines that change one environment may differ: when a command began and when revisions
+# were made is told by theirs. Two machines that take local time for UTC are up to 26 hours apart.
+_CLOCK_SKEW_MICROS = 48 * MICROS_PER_HOUR
 
 
 def view_changes(
@@ -85,16 +86,17 @@ class EnvironmentPointer:
         after: Revision,
         order: Iterable[NodeName],
         recorded: tuple[Fact, ...] = (),
-        requires: tuple[Requirement, ...] = (),
+        look: Callable[[], tuple[Requirement, ...]] = tuple,
     ) -> Followed:
         """Write the next revision and let the views follow, and after them the statements that users gave them.
 
-        `before` must still be the newest revision and what is required be true, else `PlanOutdated`. Where views may
+        `before` must still be the newest revision, else `PlanOutdated`; so must be true what `look` requires, which is
+        asked once the lease is held and may refuse by raising. Where views may
         differ from `before`, because it was not followed or a lease was lost, all of them are compared with what the
         catalog shows. A statement that fails is part of the answer: views and pointers are moved, the revision is not
         followed, and the next command runs the statements again. An interrupt lets the views finish, not statements.
         """
-        return sheltered(lambda: self._move(before, after, order, (recorded, requires)), self._stop)
+        return sheltered(lambda: self._move(before, after, order, recorded, look), self._stop)
 
     def _stop(self) -> None:
         """Decide nothing more, wait for nobody, and leave users' statements to the next command."""
@@ -108,7 +110,8 @@ class EnvironmentPointer:
         before: Revision,
         after: Revision,
         order: Iterable[NodeName],
-        along: tuple[tuple[Fact, ...], tuple[Requirement, ...]],
+        recorded: tuple[Fact, ...],
+        look: Callable[[], tuple[Requirement, ...]],
     ) -> Followed:
         ports = self._ports
         grant = ports.keeper.take(environment_resource(after.environment))
@@ -117,7 +120,7 @@ class EnvironmentPointer:
             with ports.keeper.holding(grant) as token:
                 if self._is_stopping.is_set():
                     raise Cancelled(f"pointing environment `{after.environment}` was cancelled")
-                self._decide(before, after, along, token)
+                self._decide(before, after, recorded, (token, *look()))
                 is_certain = before.is_followed and not grant.lost
                 changes = self._between(before.pointers, after, order) if is_certain else self._all(grant, after, order)
                 series = (before, after) if before.is_followed else self._unfollowed(after.environment)
@@ -135,14 +138,13 @@ class EnvironmentPointer:
         self,
         before: Revision,
         after: Revision,
-        along: tuple[tuple[Fact, ...], tuple[Requirement, ...]],
-        token: LeaseIsCurrent,
+        recorded: tuple[Fact, ...],
+        requires: tuple[Requirement, ...],
     ) -> None:
-        recorded, requires = along
         try:
             self._ports.store.commit(
                 [*recorded, RevisionWritten(revision=after)],
-                [token, RevisionIs(environment=after.environment, number=before.number), *requires],
+                [RevisionIs(environment=after.environment, number=before.number), *requires],
             )
         except LeaseLost:
             raise
@@ -153,33 +155,41 @@ class EnvironmentPointer:
             ) from error
         self._ports.reach("promote.pointer")
 
-    def follow_up(self, environment: str) -> Followed:
-        """Finish a revision whose views or statements were not all set, or were set late, when its command ended."""
-        return sheltered(lambda: self._follow_up(environment), self._stop)
+    def follow_up(self, environment: str, *, waits: bool = False, compares: bool = False) -> Followed:
+        """Finish a revision whose views or statements were not all set, or were set late, when its command ended.
 
-    def _follow_up(self, environment: str) -> Followed:
+        One that another command may still be at work on is left to it, or waited for. With `compares`, views are
+        compared with the pointers although nothing says that they differ.
+        """
+        return sheltered(lambda: self._follow_up(environment, waits, compares), self._stop)
+
+    def _follow_up(self, environment: str, waits: bool, compares: bool) -> Followed:
+        keeper, resource = self._ports.keeper, environment_resource(environment)
         try:
-            grant = self._ports.keeper.take_now(environment_resource(environment))
-        except LeaseHeld:
-            return Followed()
+            grant = keeper.take(resource) if waits else keeper.take_now(resource)
+        except LeaseHeld as error:
+            if waits:
+                raise
+            return Followed(left_to=error)
         try:
             with self._ports.keeper.holding(grant):
-                return self._set_right(environment, grant, None)
+                return self._set_right(environment, grant, None, compares=compares)
         except LeaseLost:
             self._lose(environment, grant.lease)
             return Followed()
 
-    def _set_right(self, environment: str, grant: LeaseGrant, own: Lease | None) -> Followed:
+    def _set_right(self, environment: str, grant: LeaseGrant, own: Lease | None, *, compares: bool = False) -> Followed:
         followed = Followed()
         request = LoadRequest(environments=(environment,), facts_of_pointers=False)
         newest = self._ports.store.load(request).revisions[environment]
-        if not newest.is_followed or (grant.lost and newest.number):
-            self._emit(Recovering(resource=environment, detail="its views are set to the recorded pointers"))
+        if not newest.is_followed or ((grant.lost or compares) and newest.number):
             series = (newest,) if newest.is_followed else self._unfollowed(environment)
             if own is not None:
                 # Statements of this process's own may have run after those of the command that took the lease over.
                 series = self._since(environment, own.owner.started_at)
             followed = self._follow(grant, series, self._all(grant, newest, ()))
+            if not newest.is_followed or followed.views:
+                self._emit(Recovering(resource=environment, detail="its views were set to the recorded pointers"))
         if grant.lost:
             close_lost(self._ports, grant, own)
         return followed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from lamina.timeline.interval import EMPTY
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from lamina.app.audit_queries import AuditQuery
     from lamina.app.events import Event
+    from lamina.app.project_values import ProjectSettings, ProjectSources
     from lamina.app.records import (
         Contents,
         Fact,
@@ -33,22 +34,52 @@ if TYPE_CHECKING:
         WriteThrough,
     )
     from lamina.errors import LaminaError, Location
-    from lamina.graph.catalogs import CatalogAbilities
     from lamina.graph.dag import Graph
     from lamina.graph.formats import TableFormat
     from lamina.graph.kinds import CsvSettings, FoldKind, SchemaChange, Setting, TimeColumn
-    from lamina.graph.model import Column, FunctionCall, PythonBody, Source, VariableValue
+    from lamina.graph.model import Column, FunctionCall, PythonBody, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
     from lamina.timeline.grain import Grain
     from lamina.timeline.interval import Instant, Interval, Intervals
 
 
+Fate: TypeAlias = Literal["unknown", "gone", "settled"]
+"""Of who holds a lease: it may live; its process is gone; and nothing that it began can land any more."""
+
+FateOf: TypeAlias = "Callable[[Lease], Fate]"
+"""Quick, and never wrong about more than `unknown`: it is asked while the store is locked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """By what others can tell that this process, once its engine runs, is gone."""
+
+    catalog: str | None = None
+    """The lock on a catalog that admits one process, held until this process and all that act for it are gone."""
+    processes: tuple[int, ...] = ()
+    """Processes of this machine that carry out statements for it."""
+    is_carried: bool = True
+    """Whether a server carries statements out, so that they may land after all these processes are gone."""
+
+
+class Processes(Protocol):
+    """The processes of this machine."""
+
+    def identify(self, process: int) -> str | None:
+        """What tells a process from all others there ever were; `None` where the system does not say."""
+        ...
+
+    def is_gone(self, identity: str) -> bool:
+        """Whether the process provably runs no more; False where this cannot be told from here."""
+        ...
+
+
 class StateStore(Protocol):
     """A log of facts with atomic, conditional commits.
 
     Every method may raise `StateError`; one that lost the connection while committing raises `NoAnswer`. Instances may
-    be used from several threads at once.
+    be used from several threads at once. Leases run by the store's own clock, which all who share the store agree on.
     """
 
     @property
@@ -56,7 +87,7 @@ class StateStore(Protocol):
         """Eight hex digits made when the store was created; names of folders carry it. Asking may create the store."""
         ...
 
-    def unsettled(self, now: Instant) -> Unsettled:
+    def unsettled(self) -> Unsettled:
         """Leases lost or expired and not closed, unfinished attempts, revisions not followed: one cheap read."""
         ...
 
@@ -68,16 +99,16 @@ class StateStore(Protocol):
         """Reserve `count` attempt numbers and return the first; no number is ever given twice."""
         ...
 
-    def take(self, resource: str, owner: Owner, *, now: Instant, seconds: float, is_alone: bool) -> LeaseGrant:
+    def take(self, resource: str, owner: Owner, *, seconds: float, fate_of: FateOf) -> LeaseGrant:
         """Take a lease: token is one above the last. A lease held and not expired raises `LeaseHeld` naming its owner.
 
-        An expired one becomes `lost`. With `is_alone` (the caller holds proof that no other process lives) a held
-        lease is taken at once and becomes `closed`.
+        An expired one becomes `lost`. `fate_of` is asked about a held one: where its owner is gone it is taken at once
+        and becomes `lost`; where moreover nothing can still come of it, it becomes `closed`.
         """
         ...
 
-    def renew(self, leases: Sequence[Lease], *, now: Instant, seconds: float) -> None:
-        """Move the expiry of held leases; `LeaseLost` when one is no longer held under its token."""
+    def renew(self, leases: Sequence[Lease], *, seconds: float) -> None:
+        """Have held leases run out that long from now; `LeaseLost` when one is no longer held under its token."""
         ...
 
     def commit(self, facts: Sequence[Fact], requires: Sequence[Requirement] = ()) -> None:
@@ -258,6 +289,8 @@ class TableOptions:
     storage_format: str | None = None
     changes_by_key: bool = False
     """Whether batches change single rows all over the table, rather than parts of it."""
+    owns_files: bool = False
+    """Whether a table that begins with the rows of another one must not share files with it."""
 
 
 # --- where a written batch lies, when it is not a matter of folders ---
@@ -320,7 +353,8 @@ class Written:
 class GenerationRequest:
     """A generation table over the whole manifest, made before it is decided.
 
-    With a `source` it holds the rows of that head: the same files where the format can, else a copy.
+    With a `source` it holds the rows of that head: the same files where the format can, else a copy. One that
+    `is_mended` is put together from what is left of the source, of which files are gone.
     """
 
     physical: PhysicalName
@@ -330,6 +364,7 @@ class GenerationRequest:
     table: TableOptions
     partitioned_by: tuple[str, ...] = ()
     source: Head | None = None
+    is_mended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +372,7 @@ class StagedRows:
     """The rows of a batch that nobody sees yet; with an `interval`, those of its rows that lie in it.
 
     They lie in the batch's folder or in the `place` that the write named. What a MERGE will make of the table is worked
-    out from its `base` and the `fold`.
+    out from its `base` and the `fold`. Partitions of the base that are `removed` have their rows among these, or none.
     """
 
     shape: TableShape
@@ -347,6 +382,7 @@ class StagedRows:
     place: Place | None = None
     base: Base | None = None
     fold: Fold | None = None
+    removed: tuple[PartitionKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,9 +473,10 @@ class StatementsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """A publish was found carried out; `snapshot` is the table's own version that holds it."""
+    """A publish was found carried out; `snapshot` is the table's own version that holds it, `rows` what it wrote."""
 
     snapshot: int | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,8 +498,8 @@ class Engine(Protocol):
 
     def prepare(
         self, owner_command: str, formats: frozenset[str], catalogs: Mapping[str, frozenset[str]] | None = None
-    ) -> bool:
-        """Start what is needed to work and answer whether this process is provably the only one (embedded catalog).
+    ) -> Standing:
+        """Start what is needed to work, and answer by what others can tell when it has ended.
 
         `formats` names the table formats of what the command may touch; one that Spark cannot have is an error.
         `catalogs` are those beside Spark's own that models name, with the formats of their tables there; `CatalogUnfit`
@@ -491,7 +528,18 @@ class Engine(Protocol):
     def create_generation(self, request: GenerationRequest) -> int | None:
         """Create the table over exactly the manifest's folders; made again under one name it is the same.
 
-        Answers the version of a table that keeps a history.
+        Answers the version of a table that keeps a history. `StorageMissing` when what is to be mended is lost.
+        """
+        ...
+
+    def absent(self, schema: str, folders: Sequence[str]) -> str | None:
+        """The path of one of these folders, named as in a manifest, that is not there; None when all of them are."""
+        ...
+
+    def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
+        """The files that are gone of those that the tables of these heads name, for every one that lacks some.
+
+        All are of one format, in which a table may name files of another one.
         """
         ...
 
@@ -552,40 +600,6 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSettings:
-    """What `lamina.yaml` decides for the use cases."""
-
-    name: str
-    mode: str
-    target: str
-    schema: str
-    unsuffixed_environment: str
-    default_start: str | None
-    concurrency: int
-    schema_suffix: str = ""
-    variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
-    catalogs: Mapping[str, CatalogAbilities] = field(default_factory=lambda: MappingProxyType({}))
-    """Catalogs beside Spark's own, as far as the settings describe them."""
-
-    @property
-    def baseline(self) -> str:
-        """The target's default environment."""
-        return self.target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSources:
-    """External tables: those that models read, declared or not, and all that are declared.
-
-    `formats` are those in which models are kept: the tables that they read may be kept so too.
-    """
-
-    read: tuple[Source, ...]
-    declared: tuple[Source, ...]
-    formats: frozenset[str] = frozenset()
-
-
 class ProjectSource(Protocol):
     """The project's files."""
 
@@ -611,6 +625,22 @@ class ProjectSource(Protocol):
         """Declare the columns of external tables in the files they belong into, and nothing else; with `is_dry`, only
         find out where. Answers for each table its file, or why it could not be written.
         """
+        ...
+
+
+class Folders(Protocol):
+    """Where tables lie, as far as it can be looked at without an engine; elsewhere, everything counts as there."""
+
+    def knows(self, schema: str) -> bool:
+        """Whether the folders of a schema can be looked for."""
+        ...
+
+    def absent(self, schema: str, folders: Sequence[str]) -> tuple[str, ...]:
+        """Which of these folders, named as in a manifest, are not there: their whole paths."""
+        ...
+
+    def left_behind(self, schemas: Sequence[str]) -> tuple[str, ...]:
+        """The folders of these schemas that hold tables which Lamina has made."""
         ...
 
 

@@ -7,9 +7,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.gather import recorded_graph
-from lamina.app.records import LoadRequest
+from lamina.app.records import LoadRequest, MarkIs, RevisionIs
 from lamina.environments.promotion import promotion
-from lamina.errors import EnvironmentDetached, LaminaError, PromotionRefused, UnknownEnvironment, UsageError, raise_all
+from lamina.errors import (
+    EnvironmentDetached,
+    LaminaError,
+    PlanOutdated,
+    PromotionRefused,
+    UnknownEnvironment,
+    UsageError,
+    raise_all,
+)
 from lamina.graph.kinds import folds, has_intervals
 from lamina.planning.missing import starts_of
 from lamina.planning.selection import select
@@ -18,14 +26,16 @@ from lamina.timeline.interval import EMPTY, Interval, Intervals
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lamina.app.ports import Engine, ProjectSettings, StateStore
-    from lamina.app.records import Loaded
+    from lamina.app.ports import Engine, StateStore
+    from lamina.app.project_values import ProjectSettings
+    from lamina.app.records import Loaded, Requirement
     from lamina.app.requests import PromoteRequest
-    from lamina.environments.pointers import Revision
+    from lamina.environments.pointers import Pointer, Revision
     from lamina.environments.promotion import Promotion
     from lamina.graph.dag import Graph
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.planning.inputs import VersionFacts
     from lamina.timeline.interval import Instant
 
 
@@ -37,6 +47,8 @@ class PromoteReport:
     order: tuple[NodeName, ...]
     gaps: Mapping[NodeName, Intervals]
     """Time that was shown before, or that the model begins with, and is not covered now."""
+    marks: Mapping[PhysicalName, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Of what moves: another one means that something was computed since."""
     views: int = 0
     statements: Mapping[NodeName, int] = field(default_factory=lambda: MappingProxyType({}))
     """Statements that ran after the view of a model was set."""
@@ -96,7 +108,27 @@ def decide_promotion(store: StateStore, settings: ProjectSettings, request: Prom
     if not request.allow_gaps:
         problems.extend(_refusals(gaps, request))
     raise_all(problems)
-    return PromoteReport(promotion=found, order=tuple(graph.models), gaps=gaps)
+    names = {move.pointer.physical for move in found.moves}
+    marks = {name: facts.mark for name, facts in loaded.facts.items() if name in names}
+    return PromoteReport(promotion=found, order=tuple(graph.models), gaps=gaps, marks=marks)
+
+
+def look_again(
+    store: StateStore, settings: ProjectSettings, request: PromoteRequest, decided: PromoteReport
+) -> tuple[Requirement, ...]:
+    """What must still be true when the pointers move; raises where the promotion would now be refused or another one.
+
+    Waiting for the lease may have taken long, and what is promoted may have been computed anew meanwhile.
+    """
+    now = decide_promotion(store, settings, request)
+    if (now.promotion.decision, now.gaps) != (decided.promotion.decision, decided.gaps):
+        raise PlanOutdated(
+            f"`{request.source}` or `{request.destination}` was changed by another command after this was looked at",
+            hint="run the command again; it looks at what is recorded now",
+        )
+    source = now.promotion.source
+    marks = (MarkIs(physical=physical, mark=mark) for physical, mark in now.marks.items())
+    return (RevisionIs(environment=source.environment, number=source.number), *marks)
 
 
 def check_tables(engine: Engine, found: Promotion) -> None:
@@ -137,9 +169,9 @@ def _gaps(
         kind = graph.models[move.node].kind
         if not has_intervals(kind) and not folds(kind):
             continue
-        covered, before = _covered(loaded, move.pointer.physical), EMPTY
-        if move.previous is not None:
-            before = _covered(loaded, move.previous.physical)
+        new, former = _facts(loaded, move.pointer), _facts(loaded, move.previous)
+        covered = new.covered if new else EMPTY
+        before = former.recorded if former else EMPTY
         ends = [span.end for time in (covered, before) if (span := time.span()) is not None]
         start = starts[move.node]
         # A table that is made run by run may begin later than its start, and stays so.
@@ -151,9 +183,8 @@ def _gaps(
     return gaps
 
 
-def _covered(loaded: Loaded, physical: PhysicalName | None) -> Intervals:
-    facts = loaded.facts.get(physical) if physical is not None else None
-    return facts.covered if facts else EMPTY
+def _facts(loaded: Loaded, pointer: Pointer | None) -> VersionFacts | None:
+    return loaded.facts.get(pointer.physical) if pointer is not None and pointer.physical is not None else None
 
 
 def _refusals(gaps: Mapping[NodeName, Intervals], request: PromoteRequest) -> Iterator[PromotionRefused]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lamina.app.ports import GenerationRequest, TableOptions
 from lamina.app.recover import RecoveryPorts, done_by, publish_under
-from lamina.errors import BatchFailed, LaminaError
+from lamina.errors import BatchFailed, LaminaError, PublishRefused
 from lamina.graph.formats import PARQUET, find_format
 from lamina.graph.kinds import is_keyed
 from lamina.identity.naming import generation_name
@@ -70,6 +70,7 @@ class Publisher:
             properties=model.physical_properties,
             storage_format=model.storage_format,
             changes_by_key=is_keyed(model.kind),
+            owns_files=model.seed_copy == "always",
         )
 
     def create_generation(
@@ -78,6 +79,8 @@ class Publisher:
         shape: TableShape,
         manifest: Mapping[PartitionKey, str],
         source: Head | None = None,
+        *,
+        is_mended: bool = False,
     ) -> int | None:
         """Make the table of an attempt over folders that are there, or as a copy of what `source` shows."""
         return self.ports.engine.create_generation(
@@ -89,6 +92,7 @@ class Publisher:
                 table=self.table_options(attempt),
                 partitioned_by=self.target.model.partitioned_by,
                 source=source,
+                is_mended=is_mended,
             )
         )
 
@@ -119,7 +123,7 @@ class Publisher:
             try:
                 return publish_under(ports, self.lease, publish, has_new_columns=has_new_columns)
             except LaminaError as error:
-                if not error.is_retryable:
+                if not error.is_retryable or isinstance(error, PublishRefused):
                     raise
                 if not tries_left:
                     raise BatchFailed(

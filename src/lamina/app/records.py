@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from lamina.environments.pointers import Revision
     from lamina.graph.model import Column, Model
@@ -56,6 +56,19 @@ class TableShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beneath:
+    """A former generation that the shown one is laid over: of it, the partitions that are not `hidden` are shown too.
+
+    Nothing is added to it any more, so both together are as fixed as a generation over everything would be.
+    """
+
+    generation: str
+    hidden: tuple[PartitionKey, ...]
+    above: tuple[PartitionKey, ...] | None
+    """The partitions of the generation above; None once they are too many to be laid out again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """The published state of a version: a generation table and the folders behind its partitions."""
 
@@ -70,6 +83,8 @@ class Head:
     """Of the whole table, or of its newest units: what the next batch is compared with, where it is there."""
     snapshot: int | None = None
     """Which version of a table with a history of its own (Delta, Iceberg) holds these rows; None where unknown."""
+    beneath: Beneath | None = None
+    """What else is shown, where the generation holds only partitions that were replaced or added."""
 
 
 # --- how a publish is carried out, recorded before it is ---
@@ -91,6 +106,7 @@ class SwitchGeneration:
     generation: str
     shape: TableShape
     description: str | None = None
+    beneath: Beneath | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +191,17 @@ class FastForward(InPlace):
 
     branch: str
     former: str | None = None
+
+
+def switch_to(head: Head, description: str | None = None) -> SwitchGeneration:
+    """The publish that has a version's view show what its head says."""
+    return SwitchGeneration(
+        physical=head.physical,
+        generation=head.generation,
+        shape=head.shape,
+        description=description,
+        beneath=head.beneath,
+    )
 
 
 Publish: TypeAlias = AddPartitions | SwitchGeneration | SetView | CommitRows | WriteThrough | FastForward
@@ -484,6 +511,19 @@ class RevisionIs:
     number: int
 
 
+def read_whole(versions: Iterable[PhysicalName], heads: Mapping[PhysicalName, Head]) -> list[NothingPending]:
+    """What must be true for these versions to be read as their heads say.
+
+    A decided publish may show its rows in part while it is carried out. A head that names a snapshot of its table is
+    read at that snapshot, whatever goes on.
+    """
+    return [
+        NothingPending(physical=physical)
+        for physical in versions
+        if physical not in heads or heads[physical].snapshot is None
+    ]
+
+
 Requirement: TypeAlias = LeaseIsCurrent | AttemptIs | HeadIs | NothingPending | MarkIs | RevisionIs
 
 
@@ -497,6 +537,12 @@ class Owner:
     process: int
     command: str
     started_at: Instant
+    processes: tuple[str, ...] = ()
+    """What tells its processes from all others: its own first, then those that carry out statements for it."""
+    catalog: str | None = None
+    """The lock on a catalog that admits one process, held for as long as any of its processes lives."""
+    is_carried: bool = False
+    """Whether a server carries out its statements: they may land when all its processes are gone."""
 
     def describe(self) -> str:
         """For messages: `build` (process 4711 on host)."""
@@ -519,6 +565,8 @@ class LeaseGrant:
     """A lease just taken, with what was found unfinished on the resource."""
 
     lease: Lease
+    taken_at: Instant
+    """By the store's clock."""
     unfinished: tuple[Attempt, ...] = ()
     lost: tuple[Lease, ...] = ()
 

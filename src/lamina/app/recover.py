@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.app.events import Recovering
 from lamina.app.ports import ShowView
@@ -24,24 +24,44 @@ from lamina.app.records import (
     LeaseClosed,
     LeaseIsCurrent,
     LoadRequest,
+    NothingPending,
     SetView,
-    SwitchGeneration,
     WriteThrough,
+    read_whole,
+    switch_to,
     version_resource,
 )
 from lamina.app.shelter import sheltered
-from lamina.errors import LeaseHeld, LeaseLost, PublishRefused
+from lamina.errors import (
+    Cancelled,
+    CommitRefused,
+    LaminaError,
+    LeaseHeld,
+    LeaseLost,
+    PlanOutdated,
+    PublishRefused,
+    StateError,
+    raise_all,
+)
 from lamina.graph.formats import DELTA, ICEBERG
 from lamina.identity.naming import PhysicalName, logical_name
-from lamina.timeline.interval import MICROS_PER_HOUR
+from lamina.timeline.interval import MICROS_PER_HOUR, MICROS_PER_MINUTE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
     from lamina.app.leases import LeaseKeeper
-    from lamina.app.ports import Clock, Emit, Engine, Reach, StateStore
+    from lamina.app.ports import Clock, Emit, Engine, Landing, Processes, Reach, StateStore
     from lamina.app.records import Attempt, Fact, Head, Lease, LeaseGrant, Publish, Unsettled
+    from lamina.timeline.interval import Instant
+
+T = TypeVar("T")
 
 SETTLE_MICROS = 24 * MICROS_PER_HOUR
 """After this long a statement of a process that lost its lease can no longer land."""
+
+QUIET_MICROS = 15 * MICROS_PER_MINUTE
+"""After this long a statement that a server still carries out for a process that is gone hardly lands any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +77,8 @@ class RecoveryPorts:
     """The environment whose views carry no suffix."""
 
 
-def recover_version(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None = None) -> None:
-    """Finish or abort what the grant lists; the lease stays with the caller.
+def recover_version(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None = None) -> bool:
+    """Finish or abort what the grant lists; the lease stays with the caller. Answers whether its view had gone back.
 
     `own` is a lease that this process itself lost; nothing of it is under way any more, so it is closed at once.
     """
@@ -74,9 +94,11 @@ def recover_version(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None =
     for attempt in grant.unfinished:
         if attempt.status in {"decided", "retracting"} and attempt.publish is not None:
             _settle(ports, grant.lease, attempt, attempt.publish, token)
-    if grant.lost:
-        _set_view_to_head(ports, grant.lease)
-        close_lost(ports, grant, own)
+    if not grant.lost:
+        return False
+    had_gone_back = _set_view_to_head(ports, grant.lease)
+    close_lost(ports, grant, own)
+    return had_gone_back
 
 
 def _settle(ports: RecoveryPorts, lease: Lease, attempt: Attempt, publish: Publish, token: LeaseIsCurrent) -> None:
@@ -118,10 +140,12 @@ def retract(
     reason: str,
     *,
     is_begun: bool = False,
-) -> None:
+    also_landed: Callable[[Landing], tuple[Fact, ...]] = lambda _landing: (),
+) -> Landing | None:
     """Take back a decided publish: keep it from landing any more, then record whether it had landed before.
 
     That it is being taken back is recorded first. Else the next one to look would take what keeps it out for itself.
+    Answers where it landed if it had; `also_landed` is recorded with it then.
     """
     if not is_begun:
         ports.store.commit(
@@ -133,12 +157,13 @@ def retract(
     ports.reach("recover.fenced")
     if landing is not None and isinstance(publish, InPlace):
         _show_if_changed(ports, publish)
-    done: Fact = (
-        AttemptAborted(number=number, physical=publish.physical, reason=reason)
+    facts: list[Fact] = (
+        [AttemptAborted(number=number, physical=publish.physical, reason=reason)]
         if landing is None
-        else done_by(number, publish, landing.snapshot)
+        else [done_by(number, publish, landing.snapshot), *also_landed(landing)]
     )
-    ports.store.commit([done], [token, AttemptIs(number=number, status="retracting")])
+    ports.store.commit(facts, [token, AttemptIs(number=number, status="retracting")])
+    return landing
 
 
 def publish_under(ports: RecoveryPorts, lease: Lease, publish: Publish, *, has_new_columns: bool = True) -> int | None:
@@ -173,7 +198,7 @@ def show_columns(ports: RecoveryPorts, lease: Lease, head: Head) -> None:
 
 
 def _show_head(ports: RecoveryPorts, head: Head) -> None:
-    ports.engine.publish(SwitchGeneration(physical=head.physical, generation=head.generation, shape=head.shape))
+    ports.engine.publish(switch_to(head))
     _refresh_views(ports, head.physical)
 
 
@@ -199,34 +224,98 @@ def require_live(keeper: LeaseKeeper, lease: Lease) -> None:
 
 
 def close_lost(ports: RecoveryPorts, grant: LeaseGrant, own: Lease | None) -> None:
-    """Close lost leases that can do no more harm: this process's own, and those whose time to settle is over."""
-    now = ports.clock.now()
+    """Close lost leases that can do no more harm.
+
+    These are this process's own, those whose owner is proven gone with all that acts for it once they would have run
+    out, and those whose time to settle is over.
+    """
+
+    def is_over(lost: Lease) -> bool:
+        if own is not None and lost.token == own.token:
+            return True
+        is_gone = lost.expires_at <= grant.taken_at and ports.keeper.is_settled(lost)
+        return is_gone or lost.expires_at.plus(SETTLE_MICROS) <= grant.taken_at
+
     settled: list[Fact] = [
-        LeaseClosed(resource=lost.resource, token=lost.token)
-        for lost in grant.lost
-        if (own is not None and lost.token == own.token) or lost.expires_at.plus(SETTLE_MICROS) <= now
+        LeaseClosed(resource=lost.resource, token=lost.token) for lost in grant.lost if is_over(lost)
     ]
     ports.reach("recover.closing")
     if settled:
         ports.store.commit(settled, [LeaseIsCurrent(resource=grant.lease.resource, token=grant.lease.token)])
 
 
-def _set_view_to_head(ports: RecoveryPorts, lease: Lease) -> None:
-    """A process that slept may have shown an older publish: show the recorded one again."""
+def _set_view_to_head(ports: RecoveryPorts, lease: Lease) -> bool:
+    """A process that slept may have shown an older publish: show the recorded one again, and say whether it had."""
     physical = PhysicalName(lease.resource.partition(":")[2])
     head = ports.store.load(LoadRequest(heads=(physical,), facts_of_pointers=False)).heads.get(physical)
     if head is None:
-        return
+        return False
     shown = ports.engine.published([physical])[physical]
     ports.reach("recover.view_read")
     if shown == head.generation:
-        return
+        return False
     if head.view_sql is not None:
         publish: Publish = SetView(physical=physical, generation=head.generation, sql=head.view_sql, shape=head.shape)
     else:
-        publish = SwitchGeneration(physical=physical, generation=head.generation, shape=head.shape)
+        publish = switch_to(head)
     publish_under(ports, lease, publish)
     ports.reach("recover.view_set")
+    return True
+
+
+def set_views_to_heads(ports: RecoveryPorts, names: Sequence[PhysicalName]) -> tuple[PhysicalName, ...]:
+    """Have the views of these versions show what is recorded; answers those that did not."""
+    heads = ports.store.load(LoadRequest(heads=tuple(names), facts_of_pointers=False)).heads
+    shown = ports.engine.published(names)
+    changed = []
+    for physical in (name for name in names if name in heads and shown[name] != heads[name].generation):
+        grant = ports.keeper.take(version_resource(physical))
+        with ports.keeper.holding(grant):
+            recover_version(ports, grant)
+            if _set_view_to_head(ports, grant.lease):
+                changed.append(physical)
+    return tuple(changed)
+
+
+def once_carried_out(
+    ports: RecoveryPorts,
+    work: Callable[[], T],
+    *,
+    read: Collection[PhysicalName] = (),
+    kept: Collection[PhysicalName] = (),
+) -> T:
+    """Do what is refused (`PlanOutdated`) while publishes of some versions are decided and not carried out.
+
+    For as long as that is why, their writers are waited for. Versions that are `read` may go on where a head is read at
+    its snapshot; what is `kept` must not change at all.
+    """
+    while True:
+        try:
+            return work()
+        except PlanOutdated:
+            pending = _pending_among(ports.store, read, kept)
+            if pending is None:
+                raise
+        wait_until_carried_out(ports, pending)
+
+
+def _pending_among(
+    store: StateStore, read: Collection[PhysicalName], kept: Iterable[PhysicalName]
+) -> PhysicalName | None:
+    heads = store.load(LoadRequest(heads=tuple(read), facts_of_pointers=False)).heads
+    for requirement in (*(NothingPending(physical=physical) for physical in kept), *read_whole(read, heads)):
+        try:
+            store.commit([], [requirement])
+        except CommitRefused:
+            return requirement.physical
+    return None
+
+
+def wait_until_carried_out(ports: RecoveryPorts, physical: PhysicalName) -> None:
+    """Wait until nothing that was decided for a version is left to be shown: its writer shows it, or we do."""
+    grant = ports.keeper.take(version_resource(physical))
+    with ports.keeper.holding(grant):
+        recover_version(ports, grant)
 
 
 def lose_version(ports: RecoveryPorts, lost: Lease) -> None:
@@ -246,6 +335,21 @@ def lose_version(ports: RecoveryPorts, lost: Lease) -> None:
         ports.reach("lose.view_set")
 
 
+def is_quiet(unsettled: Unsettled, processes: Processes, now: Instant) -> bool:
+    """Whether all that was found is lost leases that were looked at, of processes that are gone, since a while.
+
+    What a server may still carry out for them is worth no start of Spark of its own: a command that starts it anyway
+    looks, and so does one that may close them.
+    """
+
+    def is_left(lease: Lease) -> bool:
+        owner, age = lease.owner, now.micros - lease.expires_at.micros
+        is_gone = bool(owner.processes) and processes.is_gone(owner.processes[0])
+        return lease.status == "lost" and owner.is_carried and is_gone and QUIET_MICROS < age < SETTLE_MICROS
+
+    return not unsettled.attempts and not unsettled.revisions and all(map(is_left, unsettled.leases))
+
+
 def formats_left_behind(unsettled: Unsettled) -> frozenset[str]:
     """The table formats that are needed to bring unfinished changes to an end."""
     publishes = [attempt.publish for attempt in unsettled.attempts]
@@ -254,11 +358,21 @@ def formats_left_behind(unsettled: Unsettled) -> frozenset[str]:
 
 
 def recover_everything(ports: RecoveryPorts, emit: Emit, unsettled: Unsettled) -> None:
-    """Recover every version the start check found; versions that a living command holds are left to it."""
+    """Recover every version the start check found; versions that a living command holds are left to it.
+
+    One that cannot be recovered now keeps no other from it.
+    """
     resources = {version_resource(attempt.physical) for attempt in unsettled.attempts}
     resources |= {lease.resource for lease in unsettled.leases if lease.resource.startswith("version:")}
+    problems: list[LaminaError] = []
     for resource in sorted(resources):
-        sheltered(partial(_recover_resource, ports, emit, resource), ports.keeper.give_up_waiting)
+        try:
+            sheltered(partial(_recover_resource, ports, emit, resource), ports.keeper.give_up_waiting)
+        except (Cancelled, StateError):
+            raise
+        except LaminaError as error:
+            problems.append(error)
+    raise_all(problems)
 
 
 def _recover_resource(ports: RecoveryPorts, emit: Emit, resource: str) -> None:
@@ -266,10 +380,13 @@ def _recover_resource(ports: RecoveryPorts, emit: Emit, resource: str) -> None:
         grant = ports.keeper.take_now(resource)
     except LeaseHeld:
         return
-    emit(Recovering(resource=resource.partition(":")[2], detail=_detail(grant)))
+    name = resource.partition(":")[2]
+    if grant.unfinished:
+        emit(Recovering(resource=name, detail=_detail(grant)))
     try:
         with ports.keeper.holding(grant):
-            recover_version(ports, grant)
+            if recover_version(ports, grant):
+                emit(Recovering(resource=name, detail="its view showed an older publish and was set right"))
     except LeaseLost:
         lose_version(ports, grant.lease)
 
@@ -282,4 +399,4 @@ def _detail(grant: LeaseGrant) -> str:
         parts.append(f"{decided} decided publish{'es' if decided > 1 else ''} brought to an end")
     if opened:
         parts.append(f"{opened} unfinished batch{'es' if opened > 1 else ''} given up")
-    return ", ".join(parts) or "left by a command that ended early"
+    return ", ".join(parts)

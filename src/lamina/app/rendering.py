@@ -7,9 +7,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from lamina.app.key_ranges import key_range
+from lamina.app.partition_sql import outside
+from lamina.app.records import Head
 from lamina.errors import DefinitionError
-from lamina.graph.kinds import Embedded, View
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View
 from lamina.graph.model import SqlBody
+from lamina.planning.reach import stretch_read
 from lamina.sql.macros import MacroScope, expand, substitute_times, time_literals
 from lamina.sql.names import quote
 from lamina.sql.render import resolve_statement_tables, resolve_tables, to_spark
@@ -18,7 +22,7 @@ from lamina.timeline.macro_times import time_values
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lamina.app.records import Head
+    from lamina.app.records import SwitchGeneration
     from lamina.errors import Location
     from lamina.graph.model import Column, Model, PythonModule, SqlText
     from lamina.graph.names import NodeName
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 
 MacroLoader: TypeAlias = "Callable[[tuple[PythonModule, ...]], Mapping[str, Callable[..., object]]]"
 """Turns captured macro modules into callable macros."""
+
+Stretches: TypeAlias = "Mapping[NodeName, tuple[Instant | None, Instant | None]]"
+"""Stretches of parents' time outside of which no row matters; None is no bound."""
 
 Written: TypeAlias = "tuple[tuple[str, Location], ...]"
 """Statements with the places they are written at."""
@@ -48,17 +55,41 @@ def table_text(name: str) -> str:
     return quote(*name.split("."))
 
 
-def head_relation(head: Head) -> str:
-    """The published rows of a version, its columns in their own order.
+def head_relation(head: Head, condition: str | None = None) -> str:
+    """The published rows of a version, its columns in their own order; with a condition, those for which it holds.
 
     Spark moves partition columns to the end of a table, and hidden ones must not be seen at all.
     """
-    table = table_text(head.generation)
     if head.snapshot is None and not head.shape.partition_columns:
-        return table
-    moment = "" if head.snapshot is None else f" VERSION AS OF {head.snapshot}"
+        return table_text(head.generation)
     columns = ", ".join(quote(column.name) for column in head.shape.columns)
-    return f"(SELECT {columns} FROM {table}{moment})"
+    return f"({stored_query(head, columns, condition)})"
+
+
+def stored_query(head: Head | SwitchGeneration, columns: str = "*", condition: str | None = None) -> str:
+    """The rows that a head shows, wherever they are stored; all columns are those it is laid out by, too."""
+    snapshot = head.snapshot if isinstance(head, Head) else None
+    moment = "" if snapshot is None else f" VERSION AS OF {snapshot}"
+    where = "" if condition is None else f" WHERE {condition}"
+    text = f"SELECT {columns} FROM {table_text(head.generation)}{moment}{where}"
+    beneath = head.beneath
+    if beneath is None:
+        return text
+    rest = outside(head.shape.partition_columns, beneath.hidden)
+    also = "" if condition is None else f" AND ({condition})"
+    return f"SELECT {columns} FROM {table_text(beneath.generation)} WHERE {rest}{also} UNION ALL {text}"
+
+
+def key_range_of(model: Model, head: Head, begin: Instant | None, end: Instant | None) -> str | None:
+    """The condition by which Spark finds the folders of a stretch of a model's time; None where there is none."""
+    if not isinstance(model.kind, IncrementalByTimeRange):
+        return None
+    return key_range(head.shape, model.kind.time_column.name, begin, end)
+
+
+def _stretches(model: Model, interval: Interval | None) -> Stretches:
+    """What of each parent matters to a batch, looked through views and embedded models."""
+    return {} if interval is None else {name: stretch_read(model, name, interval) for name in model.windows}
 
 
 def empty_relation(columns: tuple[Column, ...]) -> str:
@@ -89,16 +120,16 @@ class Relations:
     load_macros: MacroLoader = no_macros
 
     def query(self, model: Model, interval: Interval | None, execution: Instant) -> str:
-        """The model's query for an interval, reading published generations."""
-        tables = self._tables(model, lambda name: self._read(name, interval, execution))
-        return self._with_tables(model, interval, execution, tables)
+        """The model's query for an interval, reading published generations: of parents, what its windows reach."""
+        return self._query(model, interval, execution, _stretches(model, interval))
 
     def around(self, model: Model, interval: Interval | None, execution: Instant) -> tuple[Written, Written]:
         """The statements before and after the model's query, and where they are written; they read what it reads."""
         body = _sql_body(model)
         if not body.pre_statements and not body.post_statements:
             return (), ()
-        tables = self._tables(model, lambda name: self._read(name, interval, execution))
+        stretches = _stretches(model, interval)
+        tables = self._tables(model, lambda name: self._read(name, interval, execution, stretches))
 
         def statements(written: tuple[SqlText, ...]) -> Written:
             return tuple(
@@ -124,16 +155,22 @@ class Relations:
 
     def relation(self, name: NodeName, interval: Interval | None, execution: Instant) -> str:
         """The rows of a node as Spark SQL."""
-        return self._read(name, interval, execution)
+        return self._read(name, interval, execution, {})
 
-    def _read(self, name: NodeName, interval: Interval | None, execution: Instant) -> str:
+    def _query(self, model: Model, interval: Interval | None, execution: Instant, stretches: Stretches) -> str:
+        tables = self._tables(model, lambda name: self._read(name, interval, execution, stretches))
+        return self._with_tables(model, interval, execution, tables)
+
+    def _read(self, name: NodeName, interval: Interval | None, execution: Instant, stretches: Stretches) -> str:
         model = self.models.get(name)
         if model is None:
             return table_text(name)
         if isinstance(model.kind, View | Embedded):
-            return f"({self.query(model, interval if isinstance(model.kind, Embedded) else None, execution)})"
+            own = interval if isinstance(model.kind, Embedded) else None
+            return f"({self._query(model, own, execution, stretches)})"
         if name in self.heads:
-            return head_relation(self.heads[name])
+            head = self.heads[name]
+            return head_relation(head, key_range_of(model, head, *stretches.get(name, (None, None))))
         if self.assumed.get(name):
             return empty_relation(self.assumed[name])
         if name in self.names:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lamina.app.audit_apart import AuditRow
-    from lamina.app.ports import ProjectSettings
+    from lamina.app.project_values import ProjectSettings
     from lamina.app.records import AuditResult
     from lamina.app.virtual_update import Followed
     from lamina.errors import LaminaError
@@ -238,3 +238,8 @@ def planned(plan: Plan, settings: ProjectSettings) -> Report:
         environment_status=plan.status,
         results=unanswered(plan),
     )
+
+
+def with_notice(report: Report, notice: Notice) -> Report:
+    """The report with one more warning."""
+    return replace(report, notices=(*report.notices, notice))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lamina.planning.inputs import Flags
 
 if TYPE_CHECKING:
+    from lamina.graph.names import NodeName
     from lamina.timeline.interval import Instant
 
 
@@ -23,6 +24,8 @@ class PlanRequest:
     concurrency: int | None = None
     is_fail_fast: bool = False
     skips_audits: bool = False
+    repairs: frozenset[NodeName] = frozenset()
+    """Models whose rows are gone and are computed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

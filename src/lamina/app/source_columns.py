@@ -14,7 +14,8 @@ from lamina.sql.types import normalise_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lamina.app.ports import Engine, ProjectSource, ProjectSources
+    from lamina.app.ports import Engine, ProjectSource
+    from lamina.app.project_values import ProjectSources
     from lamina.app.requests import SourceColumnsRequest
     from lamina.graph.model import Column, Source
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lamina.app.ports import StateStore
     from lamina.app.rendering import MacroLoader
     from lamina.environments.pointers import Revision
-    from lamina.errors import LaminaError
+    from lamina.errors import LaminaError, LeaseHeld
     from lamina.graph.model import Model, SqlText
     from lamina.graph.resolve import Naming
     from lamina.timeline.interval import Instant
@@ -39,11 +39,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """How an environment followed its revision: views changed, statements run by model, and statements that failed."""
+    """How an environment followed its revision: views changed, statements run by model, and statements that failed.
+
+    It did not follow yet where that is `left_to` another command, which has the lease.
+    """
 
     views: int = 0
     statements: Mapping[NodeName, int] = field(default_factory=lambda: MappingProxyType({}))
     failures: Mapping[NodeName, LaminaError] = field(default_factory=lambda: MappingProxyType({}))
+    left_to: LeaseHeld | None = None
 
 
 def models_to_update(store: StateStore, series: Sequence[Revision]) -> dict[NodeName, Model]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lamina.app.attempt_log import AttemptLog
+from lamina.app.attempt_log import AttemptLog, Landed
 from lamina.app.audit_batch import audit_rows, models_read_by_audits
 from lamina.app.batch_request import column_remarks, write_request
 from lamina.app.decisions import Circumstances, Decision, decide, decide_through, is_unchanged, landed_head
@@ -24,17 +24,18 @@ from lamina.app.records import (
     AttemptDone,
     AttemptOpened,
     CoverageRemoved,
+    InPlace,
     LoadRequest,
     MarkIs,
-    NothingPending,
     TableShape,
     WriteThrough,
+    read_whole,
     version_resource,
 )
-from lamina.app.recover import lose_version, recover_version, require_live, show_columns
+from lamina.app.recover import lose_version, once_carried_out, recover_version, require_live, show_columns
 from lamina.app.rendering import Relations
-from lamina.app.seed_version import MARK_OF_SEEDED, seed_version
-from lamina.errors import AuditFailed, LaminaError, LeaseLost, PlanOutdated
+from lamina.app.seed_version import MARK_OF_SEEDED, mend_version, seed_version
+from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError, LeaseLost, PlanOutdated
 from lamina.graph.kinds import View
 from lamina.graph.validity import shown_columns
 from lamina.identity.naming import batch_folder
@@ -43,11 +44,15 @@ from lamina.planning.readiness import stored_parents
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lamina.app.batch_request import WriteTarget
+    from lamina.app.ports import WriteRequest
     from lamina.app.publisher import WritePorts
     from lamina.app.records import AuditResult, Fact, LeaseGrant, Requirement
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.planning.inputs import VersionFacts
     from lamina.planning.rewrites import Reached
     from lamina.planning.steps import Batch, Seeding
 
@@ -144,6 +149,7 @@ class VersionWriter:
             raise
         if base is not None and not self._format.writes_in_turn:
             turn.close()
+        request: WriteRequest | None = None
         try:
             if isinstance(target.model.kind, View):
                 publish_view(self._publisher, attempt, relations, begun)
@@ -165,10 +171,44 @@ class VersionWriter:
             self._log.note(error)
             if isinstance(error, AuditFailed):
                 self._log.note_audits(attempt, error.results)
-            if not self._log.is_lost:
-                self._log.abort(attempt, error, begun)
-            raise
+            landed = None if self._log.is_lost else self._log.abort(attempt, error, begun)
+            if landed is None or request is None:
+                raise
+            outcome = self._end_landed(landed, attempt, batch, request, relations)
         return outcome
+
+    def _end_landed(
+        self, landed: Landed, attempt: Attempt, batch: Batch, request: WriteRequest, relations: Relations
+    ) -> BatchOutcome:
+        """A batch whose rows were found shown after something went wrong is done: only its audits may be left to ask.
+
+        Nothing that fails here may have the batch repeated: its rows would be there twice.
+        """
+        publish, landing = landed.publish, landed.landing
+        if isinstance(publish, WriteThrough) and not batch.is_empty:
+            shown = Shown(publish=publish, snapshot=landing.snapshot)
+            written = Written(rows=landing.rows or 0, shape=publish.head.shape, place=shown)
+            try:
+                if not self._log.has_audits(attempt):
+                    found = audit_rows(
+                        self._ports.engine, self._target, attempt, batch.time, relations, request, written
+                    )
+                    self._log.note_audits(attempt, found)
+                self._log.record_audits(attempt)
+            except Cancelled:
+                raise
+            except LaminaError as error:
+                name = self._target.model.name
+                raise BatchFailed(
+                    f"new rows of `{name}` are shown, but their audits could not be asked: {error.message}",
+                    hint="run the command again; it asks them, and does not repeat the batch",
+                    node=name,
+                ) from error
+        return BatchOutcome(
+            rows=landing.rows,
+            statements=1,
+            changed=publish.rewritten if isinstance(publish, InPlace) else EMPTY,
+        )
 
     def _wait_for_turn(self, locks: ExitStack) -> ExitStack:
         """A table that keeps a history is begun by one batch alone, and some formats take one batch at a time."""
@@ -178,9 +218,16 @@ class VersionWriter:
         return turn
 
     def seed(self, seeding: Seeding) -> None:
-        """Begin with the rows of another version; before the first batch."""
-        seed_version(self._publisher, seeding)
+        """Begin with the rows of another version; before the first batch.
+
+        A long batch of that version is waited for: lending its files changes its table, which would refuse the batch.
+        """
+        once_carried_out(self._ports, partial(seed_version, self._publisher, seeding), kept=(seeding.source,))
         self._mark = MARK_OF_SEEDED
+
+    def mend(self, facts: VersionFacts, readers: Iterable[VersionFacts]) -> None:
+        """Show the same rows from a table whose files are all there."""
+        mend_version(self._publisher, facts, readers)
 
     # --- intent ---
     def _parents(self) -> dict[NodeName, PhysicalName]:
@@ -191,6 +238,11 @@ class VersionWriter:
         return {name: target.physical_of[name] for name in names}
 
     def _intend(self, number: int, batch: Batch) -> tuple[Attempt, Base | None, Relations]:
+        """Record the attempt, once no parent shows its rows in part."""
+        parents = [physical for physical in self._parents().values() if physical != self._target.physical]
+        return once_carried_out(self._ports, partial(self._intend_now, number, batch), read=parents)
+
+    def _intend_now(self, number: int, batch: Batch) -> tuple[Attempt, Base | None, Relations]:
         ports, target = self._ports, self._target
         parents = self._parents()
         others = {
@@ -231,7 +283,7 @@ class VersionWriter:
             facts: list[Fact] = [AttemptOpened(attempt=attempt, run_id=target.run_id)]
             requires: list[Requirement] = [
                 self._log.token,
-                *(NothingPending(physical=physical) for physical in parents.values() if physical != target.physical),
+                *read_whole((each for each in parents.values() if each != target.physical), loaded.heads),
             ]
             if self._is_first:
                 facts = [*target.recorded, *facts]
@@ -260,6 +312,14 @@ class VersionWriter:
         )
         self._mark += 1
         self._is_asked |= reached.is_asked
+        self._ports.reach("follow.recorded")
+
+    def remember(self, reached: Reached) -> None:
+        """Record that runs went over everything again that reads rewritten rows; after the last of them."""
+        physical = self._target.physical
+        self._ports.store.commit(
+            [CoverageRemoved(physical=physical, intervals=EMPTY, followed=reached.followed)], [self._log.token]
+        )
         self._ports.reach("follow.recorded")
 
     # --- decide and publish ---

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from lamina.app.application import Application
+    from lamina.app.late_application import LateApplication
     from lamina.cli.services import Services
     from lamina.timeline.interval import Instant
 
@@ -54,7 +54,7 @@ class Invocation:
         return self.services.parse_execution_time(self.execution_time)
 
     @contextmanager
-    def application(self) -> Iterator[tuple[Application, Progress]]:
+    def application(self) -> Iterator[tuple[LateApplication, Progress]]:
         """The application, closed at the end, with its progress drawn meanwhile.
 
         What the project's own Python code prints is no result: it goes where notes go.

@@ -85,6 +85,13 @@ _CHANGES = (
     click.option(
         "--restate", metavar="MODEL", multiple=True, help="Process this model again, and what reads it; repeatable."
     ),
+    click.option(
+        "--reset",
+        metavar="MODEL",
+        multiple=True,
+        help="Build this model from scratch: its history is lost. Asks first, or needs --yes; repeatable.",
+    ),
+    click.option("--allow-gaps", is_flag=True, help="Also when a changed model would show less history than before."),
     click.option("--forward-only", is_flag=True, help="Keep the history of changed models as it is."),
     click.option("--breaking", metavar="MODEL", multiple=True, help="Treat the change as breaking; repeatable."),
     click.option(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lamina.app.application import Application
+    from lamina.app.late_application import LateApplication
     from lamina.app.ports import Emit
     from lamina.bootstrap import Diagnosis, OpenOptions
     from lamina.timeline.interval import Instant
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Services:
     """The ways into the application; the defaults are the real ones."""
 
-    open_application: Callable[[OpenOptions, Emit], Application] = bootstrap.open_application
+    open_application: Callable[[OpenOptions, Emit], LateApplication] = bootstrap.open_application
     parse_execution_time: Callable[[str | None], Instant] = bootstrap.parse_execution_time
     init_project: Callable[[Path, str, str], Sequence[str]] = bootstrap.init_project
     diagnose: Callable[[OpenOptions], Sequence[Diagnosis]] = bootstrap.diagnose

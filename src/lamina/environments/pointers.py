@@ -39,3 +39,8 @@ class Revision:
     created_at: Instant | None = None
     is_followed: bool = True
     """Whether every view has been set to this revision's pointers."""
+
+    @property
+    def places(self) -> dict[NodeName, PhysicalName]:
+        """Where what the environment shows lies."""
+        return {name: pointer.physical for name, pointer in self.pointers.items() if pointer.physical is not None}

@@ -40,6 +40,11 @@ class Promotion:
         """Whether there is anything to do."""
         return bool(self.moves or self.removed) or self.destination.status != self.status
 
+    @property
+    def decision(self) -> tuple[object, ...]:
+        """What makes it this promotion and no other; whether views have followed in the meantime does not."""
+        return (self.source.number, self.destination.number, self.moves, self.removed, self.status)
+
 
 def promotion(
     source: Revision,

@@ -28,6 +28,7 @@ from lamina.graph.model_properties import read_depends_on
 from lamina.graph.names import NodeName
 from lamina.graph.properties import Block
 from lamina.graph.read_body import Uses, analyse_expansion, macro_environment, macro_scope
+from lamina.graph.texts import kept_text
 from lamina.sql.audit_arguments import translate_argument
 from lamina.sql.builtin_audits import BUILTIN_AUDITS, NON_BLOCKING, THIS_MODEL, builtin_arguments, find_builtin
 from lamina.sql.document import read_audits
@@ -315,7 +316,7 @@ def _builtin_code(call: AuditCall, audit: BuiltinAudit, is_blocking: bool, diale
     _check_arguments(call, audit.required, (*audit.required, *audit.optional))
     text = audit.build(builtin_arguments(call.name, call.arguments, dialect, call.location))
     source = Fragment(text=text, location=call.location or Location())
-    return replace(_ONLY_THE_MODEL, query=SqlText(source=source, expanded=text), is_blocking=is_blocking)
+    return replace(_ONLY_THE_MODEL, query=kept_text(source, text), is_blocking=is_blocking)
 
 
 def audit_code(
@@ -355,7 +356,7 @@ def audit_code(
     texts = [query.text, *parameters.values(), *(each.text for each in definition.definitions)]
     references = shape.references if shape is not None else ()
     return AuditCode(
-        query=SqlText(source=query, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent),
+        query=kept_text(query, expansion.text, is_time_dependent=expansion.is_time_dependent),
         parameters=MappingProxyType(parameters),
         references=MappingProxyType(
             {

@@ -22,13 +22,14 @@ from lamina.graph.kinds import (
 )
 from lamina.graph.merge_columns import unclear_names
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
+from lamina.graph.times import check_times
 from lamina.graph.validity import shown_columns
 from lamina.sql.builtin_audits import builtin_arguments, find_builtin
 from lamina.sql.render import strftime_to_spark
 from lamina.sql.types import columns_in, split_direction
 from lamina.sql.values import KindValue
 from lamina.timeline.interval import Instant
-from lamina.timeline.parse import as_end, as_start, parse_time
+from lamina.timeline.parse import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,21 +115,6 @@ def _check_times(model: Model, block: Block) -> Iterator[LaminaError]:
         return
     if _is_absolute(model.start) and _is_absolute(model.end):
         yield from check_times(model, Instant(0), block.place("end"))
-
-
-def check_times(model: Model, now: Instant, location: Location | None = None) -> Iterator[LaminaError]:
-    """An error when the model ends before it starts, words such as `yesterday` being read at `now`."""
-    if model.start is None or model.end is None:
-        return
-    start = as_start(parse_time(model.start, relative_to=now))
-    end = as_end(parse_time(model.end, relative_to=now))
-    if end <= start:
-        yield BadSchedule(
-            f"`end` {model.end} is before `start` {model.start}",
-            hint="choose an end after the start; a date given as end includes that whole day",
-            location=location or model.location,
-            node=model.name,
-        )
 
 
 def _is_absolute(text: str) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lamina.graph.kinds import Kind, Setting
     from lamina.graph.names import NodeName
     from lamina.sql.fragment import Fragment
-    from lamina.sql.window_times import InputWindow
+    from lamina.sql.input_windows import InputWindow
 
 VariableValue: TypeAlias = "str | int | float | bool | list[VariableValue] | dict[str, VariableValue] | None"
 
@@ -49,6 +49,8 @@ class SqlText:
     source: Fragment
     expanded: str
     is_time_dependent: bool = False
+    canonical: str | None = field(default=None, compare=False, repr=False)
+    """The canonical text of what is expanded, where it was read from files just now; it is not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +229,8 @@ class Model:
     run_despite_unchanged: str | None = None
     wait_for_parents: bool = True
     follow_rewrites: bool = True
+    seed_copy: str | None = None
+    """`always`: a version that begins with the rows of another one copies them, whatever files could be shared."""
     windows: Mapping[NodeName, InputWindow] = field(default_factory=lambda: MappingProxyType({}))
     """How far the query reads into models with a time column, views looked through; absent where nothing is known."""
     further: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

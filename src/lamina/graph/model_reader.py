@@ -103,6 +103,7 @@ PROPERTIES = (
     "run_despite_unchanged",
     "wait_for_parents",
     "follow_rewrites",
+    "seed_copy",
     *FURTHER,
 )
 """Every property of a MODEL header."""
@@ -426,6 +427,7 @@ class ModelReader:
             "run_despite_unchanged": read_run_despite_unchanged(block, kind),
             "wait_for_parents": block.boolean("wait_for_parents") is not False,
             "follow_rewrites": block.boolean("follow_rewrites") is not False,
+            "seed_copy": block.choice("seed_copy", ("always",)),
             "further": MappingProxyType(read_further(block)),
         }
         if name is None or body is None:

@@ -11,6 +11,7 @@ from lamina.errors import DefinitionError, LaminaError, Location
 from lamina.graph.draft import WrittenReference
 from lamina.graph.kinds import Embedded, Full, View
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
+from lamina.graph.texts import kept_text
 from lamina.sql.lexed import lex
 from lamina.sql.macro_names import macro_names
 from lamina.sql.macro_scope import MacroScope
@@ -232,9 +233,7 @@ def _statements(
         if reads is not None:
             reads.add_statement(fragment, expansion)
         if expansion.text.strip() or expansion.is_time_dependent:
-            found.append(
-                SqlText(source=fragment, expanded=expansion.text, is_time_dependent=expansion.is_time_dependent)
-            )
+            found.append(kept_text(fragment, expansion.text, is_time_dependent=expansion.is_time_dependent))
     return tuple(found)
 
 

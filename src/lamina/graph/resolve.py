@@ -15,7 +15,7 @@ from lamina.errors import (
     UndeclaredSource,
     raise_all,
 )
-from lamina.graph.check_model import check_known_columns, check_times
+from lamina.graph.check_model import check_known_columns
 from lamina.graph.dag import Graph, Notice, in_dependency_order
 from lamina.graph.model import Column, PythonBody, Source, SqlBody
 from lamina.graph.names import NodeName
@@ -25,13 +25,12 @@ from lamina.sql.names import LONGEST_SCHEMA_NAME, TableName, check_catalog_name,
 from lamina.sql.query import analyse_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lamina.errors import Location
     from lamina.graph.draft import Draft, WrittenReference
     from lamina.graph.model import Model
     from lamina.graph.windows import Remember, Windows
-    from lamina.timeline.interval import Instant
 
     ColumnsOf = Callable[[str], Mapping[str, str] | None]
     ReadAgain = Callable[[Draft, ColumnsOf], Draft]
@@ -78,11 +77,6 @@ def resolve(
     """
     resolver = _Resolver(drafts, sources, naming, strict_sources=strict_sources)
     return resolver.resolve(read_again, remember)
-
-
-def check_graph_times(models: Iterable[Model], now: Instant) -> None:
-    """Raise for every model that ends before it starts, words such as `yesterday` being read at `now`."""
-    raise_all(problem for model in models if model.end is not None for problem in check_times(model, now))
 
 
 class _Resolver:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import Embedded, IncrementalByUniqueKey, View
 from lamina.graph.model import PythonBody, SqlBody
-from lamina.sql.session_statements import reads_unseen
-from lamina.sql.time_filters import names_clock, names_interval
+from lamina.sql.on_demand import names_clock, names_interval, reads_unseen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

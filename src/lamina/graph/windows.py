@@ -11,12 +11,12 @@ from lamina.graph.dag import Notice
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View, folds, has_intervals
 from lamina.graph.model import SqlBody
 from lamina.graph.spans import uses_span
+from lamina.sql.input_windows import EVERYTHING
 from lamina.sql.names import quote
 from lamina.sql.render import resolve_tables
 from lamina.sql.session_statements import session_view, tables_read
 from lamina.sql.syntax import SPARK, without_ending
 from lamina.sql.time_filters import filters_by_time, mentions_interval
-from lamina.sql.window_times import EVERYTHING
 from lamina.sql.windows import input_windows
 from lamina.timeline.grain import Grain
 
@@ -155,8 +155,14 @@ class _Reader:
         return found
 
     def _unbounded(self) -> set[NodeName]:
-        """Everything behind what statements read for themselves, and not for the query."""
+        """Everything behind what statements read for themselves, and behind views that stay a name in the query."""
         waiting = [
+            read
+            for part in self._through
+            if part.name != self._model.name and not _can_be_put_in(part)
+            for read in part.reads
+        ]
+        waiting += [
             self._model.references[name]
             for text in _reading_for_themselves(self._model)
             for name in tables_read(text)

@@ -14,7 +14,7 @@ from lamina.graph.kinds import Embedded, Seed
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.identity.naming import VersionId
 from lamina.identity.version import Fingerprint, NodeVersion
-from lamina.sql.canonical import canonical_text
+from lamina.sql.on_demand import canonical_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,13 @@ def _expansion(macros: MacroEnvironment, texts: tuple[SqlText, ...]) -> tuple[ob
 
 
 def _statements(statements: tuple[SqlText, ...], dialect: str) -> tuple[str, ...]:
-    return tuple(_canonical(statement.expanded, dialect) for statement in statements)
+    return tuple(_canonical_of(statement, dialect) for statement in statements)
+
+
+def _canonical_of(text: SqlText, dialect: str) -> str:
+    """As it was found when the text was read, else found now."""
+    is_known = text.canonical is not None and text.source.dialect == dialect
+    return text.canonical or "" if is_known else _canonical(text.expanded, dialect)
 
 
 @cache
@@ -143,7 +149,7 @@ def audit_key(call: AuditCall) -> str:
     again = _expansion(code.macros, (code.query,))
     return digest(
         "audit",
-        _canonical(code.query.expanded, dialect),
+        _canonical_of(code.query, dialect),
         dialect,
         sorted(code.references.items()),
         (again, code.parameters) if again else (),
@@ -198,6 +204,8 @@ def metadata_hash(model: Model) -> str:
         virtual,
         comments,
         *_audits_beside(model),
+        # Last and only where it is said, so that nothing else changes.
+        *((model.seed_copy,) if model.seed_copy else ()),
     )
 
 

@@ -52,7 +52,12 @@ def generation_name(physical: PhysicalName, attempt: int) -> str:
 
 def batch_folder(physical: PhysicalName, attempt: int, store_id: str) -> str:
     """Where an attempt writes, relative to the location of the physical schema."""
-    return f"_lamina_{store_id}/{physical.rpartition('.')[2]}/{attempt}"
+    return f"{version_folder(physical, store_id)}/{attempt}"
+
+
+def version_folder(physical: PhysicalName, store_id: str) -> str:
+    """Where all attempts of a version write, relative to the location of the physical schema."""
+    return f"_lamina_{store_id}/{physical.rpartition('.')[2]}"
 
 
 def logical_schema(schema: str, environment: str, unsuffixed: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lamina.graph.kinds import may_be_restated
 from lamina.planning.readiness import Readiness
+from lamina.planning.replay import keeps_history, restating_begins_anew
 from lamina.timeline.interval import EMPTY, FIRST_INSTANT, LAST_INSTANT, Interval, Intervals
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import Copy, PlanInputs, Read, VersionFacts
     from lamina.planning.reasons import Difference
-    from lamina.planning.steps import Reason
+    from lamina.planning.steps import Reason, Unfollowed
     from lamina.timeline.interval import Instant
 
 ALL_TIME = Intervals.of([Interval(FIRST_INSTANT, LAST_INSTANT)])
@@ -52,7 +54,12 @@ class Work:
     left_out: Intervals = EMPTY
     """Missing time that the command's own bounds leave out."""
     followed: tuple[Read, ...] = ()
+    again: Intervals = EMPTY
+    """Recorded time that runs go over once more, or may have to, because rows that they read were rewritten."""
+    unfollowed: Unfollowed | None = None
     is_asked: bool = False
+    has_grown: bool = False
+    """Whether a whole build that goes back to a request also takes in what was not there before."""
     restated_at: Instant | None = None
     """Set when the model's own schedule asked for it."""
 
@@ -67,9 +74,24 @@ class Work:
         return self.is_certain or not self.readiness.waiting.is_empty or self.is_asked_for_later
 
     @property
+    def is_only_told(self) -> bool:
+        """Whether nothing is done but tell somebody that the node does not follow a rewrite."""
+        return self.unfollowed is not None and not self.is_needed
+
+    @property
     def is_asked_for_later(self) -> bool:
         """Whether what may follow goes back to somebody's request, and so belongs into the plan."""
         return self.is_asked and not self.may_follow.is_empty
+
+    @property
+    def brings_new(self) -> bool:
+        """Whether rows are computed that are not merely those of before once more; where nobody can tell, they are."""
+        ready, again = self.readiness.ready, self.recorded
+        if ready.is_empty:
+            return self.is_whole and (self.has_grown or not self.is_asked)
+        if self.is_asked:
+            again = again.union(self.redone).union(self.again)
+        return not ready.minus(again).is_empty
 
     @property
     def recomputed(self) -> Intervals:
@@ -88,6 +110,8 @@ class Draft:
     differences: Mapping[NodeName, Difference]
     chosen: frozenset[NodeName]
     restated: frozenset[NodeName]
+    reset: frozenset[NodeName]
+    """Those of `restated` that begin from scratch, whatever protects or keeps what they hold."""
     starts: Mapping[NodeName, Instant]
     forks: Mapping[NodeName, Copy] = field(default_factory=dict)
     continuations: Mapping[NodeName, Copy] = field(default_factory=dict)
@@ -107,6 +131,17 @@ class Draft:
     def is_requested(self, name: NodeName) -> bool:
         """Whether somebody asked to compute this node again."""
         return self.inputs.flags.force or name in self.restated
+
+    def is_protected(self, name: NodeName) -> bool:
+        """Whether the model forbids to compute again what it holds, and nobody has overruled it."""
+        return name not in self.reset and not may_be_restated(self.inputs.graph.models[name].kind)
+
+    def begins_anew(self, name: NodeName) -> bool:
+        """Whether what somebody asked for builds a table anew that is the sum of its runs."""
+        model = self.inputs.graph.models[name]
+        if name in self.reset:
+            return True
+        return restating_begins_anew(model) if name in self.restated else not keeps_history(model)
 
     @property
     def respects_cron(self) -> bool:

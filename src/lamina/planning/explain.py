@@ -59,7 +59,8 @@ def _because(step: Step) -> str:
         case "upstream_changed":
             return f"`{step.cause}` above it changed" if step.cause else "a model above it changed"
         case "upstream_rewritten":
-            if step.redone.is_empty:
+            is_recorded = not step.redone.is_empty or not step.certain.is_empty
+            if not (step.unfollowed.is_recorded if step.unfollowed else is_recorded):
                 return f"`{step.cause}` is computed again, as far as that comes out different"
             return f"intervals of `{step.cause}` that it reads came out different"
         case "source_changed":
@@ -85,7 +86,7 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
             going_on = "goes on with the rows that it holds now"
             return f"{going_on}, because {_because(step)} and its history is kept{_left_out(step)}{_waits(step)}"
         case "build" | "seed_and_build":
-            return f"built because {_because(step)}{_left_out(step)}{_waits(step)}"
+            return f"built because {_because(step)}{_again(step)}{_left_out(step)}{_waits(step)}"
         case "reuse":
             if step.reason == "first_run":
                 return "this version is already built, so only the pointer moves"
@@ -97,6 +98,8 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
         case "wait":
             return f"waits{_waits(step).removeprefix(', rest waits')}"
         case _:
+            if step.unfollowed is not None:
+                return f"left as it is, although {_because(step)}: {step.unfollowed.why}"
             if not is_chosen:
                 return "not selected" + ("" if step.reason == "unchanged" else f", although {_because(step)}")
             if is_shared:
@@ -104,6 +107,15 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
             if not step.left_out.is_empty:
                 return f"nothing to do within the bounds of this command, which leave out {_ranges(step.left_out)}"
             return "nothing changed and nothing is missing"
+
+
+def _again(step: Step) -> str:
+    if step.again.is_empty:
+        return ""
+    return (
+        f"; what it reads for {_ranges(step.again)} is put in again by its keys: rows that vanished above stay, and "
+        "rows with the same keys that later runs brought are replaced"
+    )
 
 
 def _left_out(step: Step) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import IncrementalByUniqueKey, may_be_restated
+from lamina.graph.kinds import IncrementalByUniqueKey
 from lamina.graph.spans import uses_span
 from lamina.planning.draft import Work
-from lamina.planning.interval_work import baseline_reach
+from lamina.planning.interval_work import baseline_reach, reached_by_plan
 from lamina.planning.missing import asked_range, with_lookback
 from lamina.planning.readiness import Readiness, split_by_readiness
+from lamina.planning.rewrites import follows, reached_by_recorded, why_not_again
+from lamina.planning.steps import Unfollowed
 from lamina.planning.whole_work import whole_work
 from lamina.timeline.interval import EMPTY, FIRST_INSTANT, Interval, Intervals
 
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
 def fold_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     """The next runs: over the time since the last one where the query asks about time, else one over everything.
 
-    Time that is recorded is never gone over again, except by `lookback`; time before it is never filled in later. A
-    request builds the whole table anew.
+    Time that is recorded is gone over again by `lookback`, and by an upsert once more where rows that it read were
+    rewritten; time before it is never filled in later. A request builds the whole table anew, unless its history is
+    kept: `--force` then leaves the runs that are done alone.
     """
     if not uses_span(draft.inputs.graph.models, model):
         return whole_work(draft, model, facts)
@@ -39,25 +42,66 @@ def fold_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     flags = draft.inputs.flags if request is None else replace(draft.inputs.flags, start=None, end=None)
     missing = _missing(draft, model, EMPTY if begins_anew else covered, flags)
     readiness = _first_ready(split_by_readiness(draft.inputs.graph, model, missing, draft.available, draft.inputs.now))
-    if not begins_anew:
-        readiness = _looking_back(draft, model, covered, readiness)
-    is_whole = not readiness.ready.is_empty
-    return Work(
-        is_whole=is_whole,
-        begins_anew=begins_anew and is_whole,
-        reason=request or draft.version_reason(model.name, "missing_intervals"),
-        cause=model.name if request else draft.differences[model.name].cause,
-        readiness=readiness,
-        redone=covered if request is not None and is_whole else EMPTY,
+    if begins_anew:
+        is_whole = not readiness.ready.is_empty
+        return Work(
+            is_whole=is_whole,
+            begins_anew=is_whole,
+            reason=request or draft.version_reason(model.name, "missing_intervals"),
+            cause=model.name if request else draft.differences[model.name].cause,
+            readiness=readiness,
+            redone=covered if request is not None and is_whole else EMPTY,
+            left_out=_left_out(draft, model, covered, missing),
+            is_asked=request is not None and is_whole,
+        )
+    work = Work(
+        reason=draft.version_reason(model.name, "missing_intervals"),
+        cause=draft.differences[model.name].cause,
+        readiness=_looking_back(draft, model, covered, readiness),
         left_out=_left_out(draft, model, covered, missing),
-        is_asked=request is not None and is_whole,
     )
+    if model.follow_rewrites and model.name not in draft.continuations:
+        _mind_rewrites(draft, model, facts, work)
+    work.is_whole = not work.readiness.ready.is_empty
+    return work
+
+
+def _mind_rewrites(draft: Draft, model: Model, facts: VersionFacts | None, work: Work) -> None:
+    """Have recorded time gone over again that reads what was rewritten, where that is what the kind is for."""
+    inputs, covered = draft.inputs, facts.covered if facts else EMPTY
+    reached = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites)
+    left = covered.minus(work.readiness.ready).minus(reached.intervals)
+    possible = reached_by_plan(draft, model, left)
+    found = possible if reached.intervals.is_empty else reached
+    if found.intervals.is_empty:
+        return
+    if not follows(inputs.graph.models, model):
+        work.unfollowed = Unfollowed(
+            intervals=found.intervals,
+            cause=found.cause,
+            why=why_not_again(model) or "",
+            is_recorded=found is reached,
+            followed=found.followed,
+        )
+        return
+    if work.readiness.ready.union(work.readiness.waiting).is_empty:
+        work.reason, work.cause = "upstream_rewritten", found.cause
+    again = split_by_readiness(inputs.graph, model, reached.intervals, draft.available, inputs.now)
+    work.readiness = Readiness(
+        ready=work.readiness.ready.union(again.ready),
+        waiting=work.readiness.waiting.union(again.waiting),
+        waiting_for=(*work.readiness.waiting_for, *again.waiting_for),
+    )
+    work.may_follow = split_by_readiness(inputs.graph, model, possible.intervals, draft.available, inputs.now).ready
+    work.again = again.ready.union(work.may_follow)
+    work.is_asked = reached.is_asked or possible.is_asked
 
 
 def _request(draft: Draft, model: Model, facts: VersionFacts | None) -> Reason | None:
-    """Whether somebody asked to compute again what is recorded."""
-    is_recorded = facts is not None and not facts.covered.is_empty
-    if not is_recorded or not draft.is_requested(model.name) or not may_be_restated(model.kind):
+    """Whether somebody asked to build anew what is recorded."""
+    is_recorded = facts is not None and not facts.covered.is_empty and model.name not in draft.continuations
+    is_asked = draft.is_requested(model.name) and draft.begins_anew(model.name)
+    if not is_recorded or not is_asked or draft.is_protected(model.name):
         return None
     return "restated" if model.name in draft.restated else "forced"
 

@@ -10,29 +10,37 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import Embedded, View, may_be_restated
+from lamina.graph.kinds import Embedded, View, folds, has_intervals, may_be_restated
+from lamina.graph.spans import uses_span
 from lamina.identity.naming import next_name
 from lamina.planning.inputs import Copy, Read
-from lamina.planning.rewrites import reached_by_recorded
+from lamina.planning.replay import keeps_history
+from lamina.planning.rewrites import follows, reached_by_recorded
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lamina.graph.dag import Graph
+    from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.planning.inputs import PlanInputs, VersionFacts
 
 
-def forks_of(inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozenset[NodeName]) -> Mapping[NodeName, Copy]:
+def forks_of(
+    inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozenset[NodeName], reset: frozenset[NodeName]
+) -> Mapping[NodeName, Copy]:
     """What has to be forked before the chosen nodes can be restated or forced."""
     if inputs.environment.environment == inputs.baseline_name or not (restated or inputs.flags.force):
         return {}
     graph = inputs.graph
+    free = reset | {name for name, model in graph.models.items() if may_be_restated(model.kind)}
     requested = [
         name
-        for name in (chosen if inputs.flags.force else restated & chosen)
-        if may_be_restated(graph.models[name].kind) and not isinstance(graph.models[name].kind, View | Embedded)
+        for name in (chosen if inputs.flags.force else restated & chosen) & free
+        if not isinstance(graph.models[name].kind, View | Embedded)
+        and (name in restated or not _is_left_alone(graph, graph.models[name]))
     ]
     reached = {*requested, *(graph.descendants(requested) & chosen)}
     forks: dict[NodeName, Copy] = {}
@@ -41,11 +49,16 @@ def forks_of(inputs: PlanInputs, chosen: frozenset[NodeName], restated: frozense
         facts = inputs.facts.get(source) if source is not None else None
         if name not in reached or source is None or source not in inputs.shown_elsewhere:
             continue
-        if facts is not None and facts.head_sequence and may_be_restated(graph.models[name].kind):
+        if facts is not None and facts.head_sequence and name in free:
             forks[name] = Copy(
                 node=name, source=source, target=next_name(name, inputs.versions[name].version, inputs.facts)
             )
     return forks
+
+
+def _is_left_alone(graph: Graph, model: Model) -> bool:
+    """Whether `--force` does nothing about what is recorded: its history is kept, and each run belongs to its time."""
+    return folds(model.kind) and keeps_history(model) and uses_span(graph.models, model)
 
 
 def with_forks(inputs: PlanInputs, forks: Mapping[NodeName, Copy]) -> PlanInputs:
@@ -65,7 +78,9 @@ def _forked(inputs: PlanInputs, fork: Copy, by_source: Mapping[PhysicalName, Cop
     """What will be known of the fork: the same time is covered, and parents that are forked too are followed anew."""
     facts = inputs.facts[fork.source]
     model = inputs.graph.models[fork.node]
-    pending = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites).intervals
+    pending = EMPTY
+    if has_intervals(model.kind) and follows(inputs.graph.models, model):
+        pending = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites).intervals
     reads = tuple(
         Read(physical=by_source[read.physical].target, sequence=_sequence(inputs, read, facts))
         if read.physical in by_source

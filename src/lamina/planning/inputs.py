@@ -87,6 +87,11 @@ class VersionFacts:
     rewritten_at: int = 0
     outcomes: Mapping[str, AuditOutcomes] = field(default_factory=lambda: MappingProxyType({}))
 
+    @property
+    def recorded(self) -> Intervals:
+        """All time that was ever recorded: readers have its rows also where they are to be computed again."""
+        return self.covered.union(self.reopened)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
@@ -106,6 +111,8 @@ class Flags:
     start: str | None = None
     end: str | None = None
     restate: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
+    allow_gaps: bool = False
     forward_only: bool = False
     breaking: tuple[str, ...] = ()
     non_breaking: tuple[str, ...] = ()

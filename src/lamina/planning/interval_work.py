@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lamina.graph.kinds import IncrementalByTimeRange, may_be_restated
+from lamina.graph.kinds import IncrementalByTimeRange
 from lamina.planning.draft import Work
 from lamina.planning.missing import asked_range, missing_intervals, restated_intervals, with_lookback
 from lamina.planning.reach import intervals_reading, with_own_later
@@ -35,12 +35,14 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     asked = asked_range(
         model, start, inputs.flags, inputs.now, respects_cron=draft.respects_cron, limit=baseline_reach(draft, name)
     )
-    recorded = covered.union(facts.reopened) if facts else EMPTY
+    recorded = facts.recorded if facts else EMPTY
     begin = _beginning(start, asked, recorded)
     if draft.is_shared(name):
         draft.available[name] = (begin, covered)
         return Work()
-    reached = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites)
+    reached = NOTHING_REACHED
+    if follows(inputs.graph.models, model):
+        reached = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites)
     if is_idle:
         draft.available[name] = (begin, covered.minus(reached.intervals))
         return Work()
@@ -65,7 +67,9 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         restated_at=restated_at,
     )
     draft.available[name] = (begin, covered.minus(work.redone).union(readiness.ready))
-    possible = _reached_by_plan(draft, model, covered.minus(again).minus(readiness.ready))
+    possible = NOTHING_REACHED
+    if follows(inputs.graph.models, model):
+        possible = reached_by_plan(draft, model, covered.minus(again).minus(readiness.ready))
     work.may_follow = split_by_readiness(inputs.graph, model, possible.intervals, draft.available, inputs.now).ready
     work.is_asked |= possible.is_asked
     work.reason, work.cause = _reason(draft, model, missing, request, reached, possible)
@@ -122,11 +126,9 @@ def _looking_back(draft: Draft, model: Model, fresh: Intervals, recorded: Interv
     return replace(readiness, ready=readiness.ready.union(can_be_read))
 
 
-def _reached_by_plan(draft: Draft, model: Model, recorded: Intervals) -> Reached:
+def reached_by_plan(draft: Draft, model: Model, recorded: Intervals) -> Reached:
     """Recorded time that reads what parents compute again in this plan, should that come out different."""
     intervals, cause, is_asked = EMPTY, None, False
-    if not follows(model):
-        return NOTHING_REACHED
     for parent in stored_parents(draft.inputs.graph, model.name):
         above = draft.works[parent]
         stretches = above.recomputed
@@ -145,7 +147,7 @@ def baseline_reach(draft: Draft, name: NodeName) -> Instant | None:
     if draft.is_baseline or pointer is None or pointer.physical is None or draft.inputs.command == "run":
         return None
     facts = draft.inputs.facts.get(pointer.physical)
-    span = facts.covered.span() if facts else None
+    span = facts.recorded.span() if facts else None
     return span.end if span else None
 
 
@@ -154,7 +156,7 @@ def _requested(
 ) -> tuple[Intervals, Reason | None]:
     """Recorded time, counting now or not, that somebody asked to compute again, and how."""
     inputs = draft.inputs
-    if not may_be_restated(model.kind):
+    if draft.is_protected(model.name):
         return EMPTY, None
     if inputs.flags.force and asked is not None:
         return Intervals.of([asked]).intersect(recorded), "forced"

@@ -5,27 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.environments.pointers import Pointer
-from lamina.errors import EnvironmentDetached, NotYetSupported, raise_all
+from lamina.errors import EnvironmentDetached, raise_all
 from lamina.graph.dag import Notice
-from lamina.graph.kinds import Embedded, folds, has_intervals, may_be_restated, stores_rows
+from lamina.graph.kinds import Embedded, appends, folds, has_intervals, stores_rows
 from lamina.graph.model import PythonBody, SqlBody
 from lamina.planning.audit_work import due_alone, questions_of
 from lamina.planning.batches import batches_of, runs_of
-from lamina.planning.draft import Draft, Work
+from lamina.planning.draft import ALL_TIME, Draft, Work
 from lamina.planning.explain import explain
 from lamina.planning.fold_work import fold_work
 from lamina.planning.forks import forks_of, with_forks
+from lamina.planning.histories import losses
 from lamina.planning.interval_work import interval_work
 from lamina.planning.missing import starts_of
 from lamina.planning.reach import reads_from, reads_until, window_of
 from lamina.planning.readiness import stored_parents
 from lamina.planning.reasons import UNCHANGED, differences
-from lamina.planning.replay import continuations_of, has_runs, keeps_history, why_not_continued, with_continuations
+from lamina.planning.replay import continuations_of, has_runs, restating_begins_anew, with_continuations
 from lamina.planning.selection import select
 from lamina.planning.steps import Plan, ReadWindow, Seeding, Step
 from lamina.planning.support import limitations, unsupported
 from lamina.planning.whole_work import whole_work
-from lamina.sql.compare import changed_columns, unified_diff
+from lamina.sql.on_demand import changed_columns, unified_diff
 from lamina.timeline.interval import Interval
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.planning.inputs import Copy, PlanInputs, VersionFacts
     from lamina.planning.reasons import Difference
-    from lamina.planning.steps import Action, Batch, Change
+    from lamina.planning.steps import Action, Batch, Change, Reason
     from lamina.timeline.interval import Intervals
 
 
@@ -53,7 +54,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     for name in inputs.graph.models:
         draft.blocked_by[name] = _stale_unchosen(draft, name)
         draft.works[name] = _work_of(draft, name)
-    raise_all([*_unsupported_replays(draft), *_rebuilds_in_sight(draft)])
+    raise_all(losses(draft))
     steps = tuple(_step(draft, name) for name in inputs.graph.models) + _removals(draft)
     return Plan(
         command=inputs.command,
@@ -78,15 +79,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
             *inputs.graph.warnings,
             *limitations(inputs.graph),
             *_protected(draft),
+            *_kept(draft),
             *_built_anew(draft),
             *_beginning_late(draft),
+            *_not_followed(draft),
         ),
     )
 
 
 def _protected(draft: Draft) -> list[Notice]:
     """Models that a restatement names and that forbid it."""
-    models = draft.inputs.graph.models
     return [
         Notice(
             code="LAM-WARN-015",
@@ -94,8 +96,32 @@ def _protected(draft: Draft) -> list[Notice]:
             node=name,
         )
         for name in sorted(draft.restated)
-        if not may_be_restated(models[name].kind)
+        if draft.is_protected(name)
     ]
+
+
+def _kept(draft: Draft) -> list[Notice]:
+    """Models of which `--force` does not do the recorded runs again, because their history is kept."""
+    found = []
+    for name in sorted(draft.chosen if draft.inputs.flags.force else ()):
+        model, work = draft.inputs.graph.models[name], draft.works[name]
+        is_asked = folds(model.kind) and not draft.begins_anew(name) and not draft.is_protected(name)
+        is_settled = work.begins_anew or draft.differences[name].is_version_new
+        if not is_asked or is_settled or not has_runs(draft.facts(name)):
+            continue
+        message = f"`{name}` keeps its history: `--force` does not do its recorded runs again"
+        if work.is_whole and work.reason == "forced":
+            repeated = "rows may be there twice" if appends(model.kind) else "what earlier runs made stays"
+            message = f"`{name}` keeps its history: `--force` puts one more run on top of what it holds, and {repeated}"
+        found.append(Notice(code="LAM-WARN-025", message=f"{message}; {_anew(draft, name)}", node=name))
+    return found
+
+
+def _anew(draft: Draft, name: NodeName) -> str:
+    """The command that builds a model anew whose table is the sum of its runs."""
+    command = "lamina build" if draft.is_baseline else f"lamina build {draft.inputs.environment.environment}"
+    flag = "--restate" if restating_begins_anew(draft.inputs.graph.models[name]) else "--reset"
+    return f"`{command} {flag} {name}` builds it anew"
 
 
 def _built_anew(draft: Draft) -> list[Notice]:
@@ -130,6 +156,27 @@ def _beginning_late(draft: Draft) -> list[Notice]:
     return found
 
 
+def _not_followed(draft: Draft) -> list[Notice]:
+    """Models whose table is the sum of its runs, and which keep what they read of rows that were rewritten since."""
+    found = []
+    for name, work in draft.works.items():
+        model = draft.inputs.graph.models[name]
+        anew = _anew(draft, name)
+        if work.unfollowed is not None:
+            told = work.unfollowed
+            first, *others = told.intervals
+            time = f" for {first} and {len(others)} more" if others else f" for {first}"
+            what = "came out different after" if told.is_recorded else "is computed again by this plan after"
+            which = f"{what} it was read{'' if told.intervals == ALL_TIME else time}"
+            message = f"`{name}` does not follow `{told.cause}`, which {which}: {told.why}; {anew}"
+        elif folds(model.kind) and work.is_whole and work.reason == "upstream_rewritten" and work.again.is_empty:
+            message = f"`{name}` runs once more over all that it reads, and what earlier runs made stays; {anew}"
+        else:
+            continue
+        found.append(Notice(code="LAM-WARN-024", message=message, node=name))
+    return found
+
+
 def _draft(inputs: PlanInputs) -> Draft:
     is_new = inputs.environment.number == 0
     before = inputs.baseline.pointers if is_new else inputs.environment.pointers
@@ -137,15 +184,16 @@ def _draft(inputs: PlanInputs) -> Draft:
     modified = frozenset(name for name, difference in found.items() if difference is not UNCHANGED)
     flags = inputs.flags
     chosen = select(inputs.graph, flags.select, flags.exclude, modified)
-    restated = select(inputs.graph, flags.restate, (), modified) if flags.restate else frozenset()
+    reset = select(inputs.graph, flags.reset, (), modified) if flags.reset else frozenset()
+    restated = select(inputs.graph, flags.restate, (), modified) | reset if flags.restate else reset
     if flags.include_stale_upstreams:
         stale = frozenset(name for name, difference in found.items() if difference.is_version_new)
         chosen |= inputs.graph.ancestors(chosen) & stale
     if flags.changes_only:
         chosen &= modified
-    continuations = continuations_of(inputs, before, found, restated)
+    continuations = continuations_of(inputs, before, found, reset)
     inputs = with_continuations(inputs, {name: each for name, each in continuations.items() if name in chosen})
-    forks = forks_of(inputs, chosen, restated)
+    forks = forks_of(inputs, chosen, restated, reset)
     return Draft(
         inputs=with_forks(inputs, forks),
         forks=forks,
@@ -154,6 +202,7 @@ def _draft(inputs: PlanInputs) -> Draft:
         differences=found,
         chosen=chosen,
         restated=restated,
+        reset=reset,
         starts=starts_of(inputs.graph, inputs.now, inputs.default_start),
     )
 
@@ -203,67 +252,14 @@ def _work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_idle: bo
     return fold_work(draft, model, facts) if folds(model.kind) else whole_work(draft, model, facts)
 
 
-def _rebuilds_in_sight(draft: Draft) -> list[NotYetSupported]:
-    """Tables that would be built anew run by run while the baseline's readers look on: each run shows what it has."""
-    if not draft.is_baseline:
-        return []
-    problems = []
-    for name, work in draft.works.items():
-        model = draft.inputs.graph.models[name]
-        if not (folds(model.kind) and work.begins_anew and work.is_asked):
-            continue
-        runs = len(runs_of(model, work.readiness.ready, begins_anew=True))
-        if runs > 1:
-            problems.append(
-                NotYetSupported(
-                    f"`{name}` would be built anew in {runs} runs, and readers would see it begin empty and grow again",
-                    hint=f"restate it in another environment, as with `lamina build dev --restate {name}`, and promote "
-                    "that",
-                    location=model.location,
-                    node=name,
-                )
-            )
-    return problems
-
-
-def _unsupported_replays(draft: Draft) -> list[NotYetSupported]:
-    problems = []
-    for name, difference in draft.differences.items():
-        model = draft.inputs.graph.models[name]
-        if not difference.is_version_new or not keeps_history(model) or name in draft.continuations:
-            continue
-        former = _history(draft, name)
-        if former is None:
-            continue
-        why = why_not_continued(draft.inputs, model, difference, former)
-        problems.append(
-            NotYetSupported(
-                f"`{name}` changed and asks to keep its history (`replay_on_change` or `forward_only`), which this "
-                f"release cannot do {why}",
-                hint="set `replay_on_change full` to rebuild it over its whole history",
-                location=model.location,
-                node=name,
-            )
-        )
-    return problems
-
-
-def _history(draft: Draft, name: NodeName) -> VersionFacts | None:
-    """What the environment shows and a change might lose; None where the new version is shown already."""
-    pointer = draft.before.get(name)
-    former = draft.inputs.facts.get(pointer.physical) if pointer is not None and pointer.physical is not None else None
-    is_anew = draft.is_requested(name) and may_be_restated(draft.inputs.graph.models[name].kind)
-    return former if has_runs(former) and not draft.is_shared(name) and not is_anew else None
-
-
 def _step(draft: Draft, name: NodeName) -> Step:
     inputs = draft.inputs
     model, work, difference = inputs.graph.models[name], draft.works[name], draft.differences[name]
     pointer = draft.before.get(name)
     shown = work.readiness.ready.union(work.may_follow) if work.is_asked_for_later else work.readiness.ready
     batches: Sequence[Batch] = ()
-    if work.is_whole:
-        batches = runs_of(model, work.readiness.ready, begins_anew=work.begins_anew)
+    if work.is_whole or (folds(model.kind) and not shown.is_empty):
+        batches = runs_of(model, shown, begins_anew=work.begins_anew)
     elif not shown.is_empty:
         batches = batches_of(model, shown)
     seed, continues = _seeding(draft, draft.forks.get(name)), _continuing(draft, name)
@@ -277,9 +273,9 @@ def _step(draft: Draft, name: NodeName) -> Step:
         type=model.type,
         kind=model.kind.name,
         action=action,
-        reason="unchanged" if is_idle and action == "skip" else work.reason if work.is_needed else difference.reason,
+        reason=_reason(work, difference, is_skipped=is_idle and action == "skip"),
         explanation="",
-        cause=None if is_idle else work.cause if work.is_needed else difference.cause,
+        cause=_cause(work, difference, is_idle=is_idle),
         change=_change(draft, name),
         changed_columns=_changed_columns(draft, name),
         version=inputs.versions[name].version,
@@ -293,6 +289,8 @@ def _step(draft: Draft, name: NodeName) -> Step:
         may_follow=work.may_follow,
         redone=work.redone,
         followed=work.followed,
+        again=work.again,
+        unfollowed=work.unfollowed,
         restated_at=work.restated_at,
         recorded=work.recorded,
         is_asked=work.is_asked,
@@ -312,6 +310,22 @@ def _step(draft: Draft, name: NodeName) -> Step:
         is_shared=draft.is_shared(name),
         why_unready=draft.unready.get(name) or draft.without_rows.get(name),
     )
+
+
+def _reason(work: Work, difference: Difference, *, is_skipped: bool) -> Reason:
+    if work.is_only_told and not difference.is_version_new:
+        return "upstream_rewritten"
+    if is_skipped:
+        return "unchanged"
+    return work.reason if work.is_needed else difference.reason
+
+
+def _cause(work: Work, difference: Difference, *, is_idle: bool) -> NodeName | None:
+    if work.unfollowed and work.is_only_told and not difference.is_version_new:
+        return work.unfollowed.cause
+    if is_idle:
+        return None
+    return work.cause if work.is_needed else difference.cause
 
 
 def _replay(difference: Difference, has_batches: bool, *, continues: bool) -> str | None:

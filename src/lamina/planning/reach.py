@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadTime
-from lamina.sql.window_times import EVERYTHING
+from lamina.sql.input_windows import EVERYTHING
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import (
     EMPTY,
@@ -25,7 +25,7 @@ from lamina.timeline.interval import (
 if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.sql.window_times import InputWindow, Offset
+    from lamina.sql.input_windows import InputWindow, Offset
     from lamina.timeline.interval import Instant
 
 
@@ -42,6 +42,21 @@ def reads_from(window: InputWindow, unit: Interval) -> Instant:
 def reads_until(window: InputWindow, unit: Interval) -> Instant:
     """Where the stretch that a unit reads ends. Nobody can wait for all time to come: an open end is the unit's own."""
     return unit.end if window.upper is None else _moment(window.upper, unit)
+
+
+def stretch_read(model: Model, parent: NodeName, interval: Interval) -> tuple[Instant | None, Instant | None]:
+    """The stretch outside of which no row of a parent matters to a batch of the model; None is no bound.
+
+    Windows of models with whole days hold for whole days only.
+    """
+    window = window_of(model, parent)
+    is_in_days = not Grain.DAY.is_coarser_than(model.grain) and not model.allow_partials
+    if is_in_days and not (Grain.DAY.is_aligned(interval.start) and Grain.DAY.is_aligned(interval.end)):
+        return None, None
+    return (
+        None if window.lower is None else reads_from(window, interval),
+        None if window.upper is None else reads_until(window, interval),
+    )
 
 
 def window_words(window: InputWindow) -> str:

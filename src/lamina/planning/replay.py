@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from lamina.graph.kinds import folds, may_be_restated, stores_rows
+from lamina.graph.kinds import (
+    IncrementalUnmanaged,
+    ScdType2ByColumn,
+    ScdType2ByTime,
+    folds,
+    may_be_restated,
+    stores_rows,
+)
 from lamina.graph.spans import uses_span
 from lamina.identity.naming import next_name
 from lamina.planning.inputs import Copy
@@ -35,22 +42,30 @@ def keeps_history(model: Model) -> bool:
     return (model.replay_on_change or "full") != "full"
 
 
+def restating_begins_anew(model: Model) -> bool:
+    """Whether a restatement may build a table that is the sum of its runs anew.
+
+    One that keeps its history gives it up for a reset only, unless the model itself lifts the protection of its kind.
+    """
+    lifts = isinstance(model.kind, IncrementalUnmanaged | ScdType2ByTime | ScdType2ByColumn)
+    return may_be_restated(model.kind) and (lifts or not keeps_history(model))
+
+
 def continuations_of(
     inputs: PlanInputs,
     before: Mapping[NodeName, Pointer],
     differences: Mapping[NodeName, Difference],
-    restated: frozenset[NodeName],
+    reset: frozenset[NodeName],
 ) -> Mapping[NodeName, Copy]:
     """The models of which a new version goes on where the former one ends.
 
     It is always a new table, also where the version was built before: that one knows nothing of what came since. Only
-    what the baseline shows is shared.
+    what the baseline shows is shared, and only a reset begins anew.
     """
     found: dict[NodeName, Copy] = {}
     for name, difference in differences.items():
         model, pointer = inputs.graph.models[name], before.get(name)
-        is_anew = (inputs.flags.force or name in restated) and may_be_restated(model.kind)
-        if pointer is None or pointer.physical is None or is_anew or _is_shared(inputs, name):
+        if pointer is None or pointer.physical is None or name in reset or _is_shared(inputs, name):
             continue
         former = inputs.facts.get(pointer.physical)
         is_changed = difference.is_version_new and keeps_history(model)
@@ -62,7 +77,7 @@ def continuations_of(
 
 def has_runs(facts: VersionFacts | None) -> TypeGuard[VersionFacts]:
     """Whether anything was ever put into the version's table."""
-    return facts is not None and (facts.built_at is not None or not facts.covered.is_empty)
+    return facts is not None and (facts.built_at is not None or not facts.recorded.is_empty)
 
 
 def why_not_continued(inputs: PlanInputs, model: Model, difference: Difference, former: VersionFacts) -> str | None:
@@ -71,7 +86,7 @@ def why_not_continued(inputs: PlanInputs, model: Model, difference: Difference, 
         return f"for kind {model.kind.name}"
     if (model.replay_on_change or "forward") != "forward":
         return f"with `replay_on_change {model.replay_on_change}`"
-    if uses_span(inputs.graph.models, model) == former.covered.is_empty:
+    if uses_span(inputs.graph.models, model) == former.recorded.is_empty:
         return "where runs over everything would follow runs that go on in time, or the other way round"
     if difference.reason == "upstream_changed":
         return None
@@ -114,16 +129,20 @@ def with_continuations(inputs: PlanInputs, continuations: Mapping[NodeName, Copy
 
 
 def _begun(inputs: PlanInputs, continuation: Copy) -> VersionFacts:
-    """What will be known then: the same time is recorded, and nothing was run by the new definition yet."""
-    version = inputs.versions[continuation.node]
+    """What will be known then: the same time is recorded, and nothing was run by the new definition yet.
+
+    Where a rebuild was begun and did not come to its first run, the rows are still those of the runs before it.
+    """
+    version, source = inputs.versions[continuation.node], inputs.facts[continuation.source]
     return replace(
-        inputs.facts[continuation.source],
+        source,
         physical=continuation.target,
         version=version.version,
         definition_id=version.definition_id,
         fingerprint=version.fingerprint,
         mark=0,
         head_sequence=1,
+        covered=source.reopened if source.covered.is_empty else source.covered,
         reopened=EMPTY,
         built_at=None,
         reads=(),

@@ -96,6 +96,22 @@ class Seeding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unfollowed:
+    """Recorded time of a node that reads what was, or may be by the plan, rewritten, and is not computed again.
+
+    Where the node reads everything, it is the rewritten time itself.
+    """
+
+    intervals: Intervals
+    cause: NodeName | None
+    why: str
+    is_recorded: bool
+    """Whether it is known that other rows came out."""
+    followed: tuple[Read, ...] = ()
+    """Up to which heads of the parents that is all there is to tell, where it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What is done with one node, and why."""
 
@@ -126,6 +142,10 @@ class Step:
     """Recorded intervals that stop counting when the plan is applied, because they are computed again."""
     followed: tuple[Read, ...] = ()
     """Heads of the parents up to which `redone` follows their rewrites."""
+    again: Intervals = EMPTY
+    """Recorded time that runs go over once more, or may have to, because rows that they read were rewritten."""
+    unfollowed: Unfollowed | None = None
+    """What a person is told once, because nothing is done about it."""
     restated_at: Instant | None = None
     """Set when `redone` follows from the model's own `auto_restatement_cron`."""
     recorded: Intervals = EMPTY

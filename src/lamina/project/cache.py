@@ -26,7 +26,7 @@ from lamina.project.text_files import read_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-FORMAT = 1
+FORMAT = 2
 _FILE = "project.pickle"
 # Coarser than the clock of any file system in use.
 _YOUNG_NANOSECONDS = 2_000_000_000
@@ -51,13 +51,15 @@ class Entry:
 
 @dataclass(slots=True, kw_only=True)
 class Remembered:
-    """Everything the cache holds; the two large parts are unpacked only when they are needed."""
+    """Everything the cache holds; its parts are unpacked only when they are needed."""
 
     stamps: dict[str, tuple[FileStamp, str]] = field(default_factory=dict)
     dependencies: dict[str, Dependencies] = field(default_factory=dict)
     graph_key: str = ""
     graph: bytes = b""
     entries: bytes = b""
+    config_key: str = ""
+    config: bytes = b""
 
 
 class ProjectCache:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from lamina.app.ports import ProjectSettings
 from lamina.errors import (
     BadConfigValue,
     ConfigError,
@@ -21,7 +19,6 @@ from lamina.errors import (
     UnknownName,
     raise_all,
 )
-from lamina.graph.catalogs import read_catalogs
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.project.config_shape import (
     DEFAULT_STATE,
@@ -33,106 +30,22 @@ from lamina.project.config_shape import (
     is_branch,
     known_keys,
 )
+from lamina.project.config_values import ENVIRONMENT_PREFIX, Config, SparkSettings, Target
 from lamina.project.discover import CONFIG_FILE
 from lamina.project.secrets import Secret, is_sensitive
-from lamina.project.text_files import decode, read_bytes
-from lamina.project.yaml_text import BadYaml, YamlPath, YamlText, read_yaml, read_yaml_value
+from lamina.project.yaml_text import BadYaml, read_yaml, read_yaml_value
 from lamina.sql.names import LONGEST_SCHEMA_NAME, check_catalog_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-    from lamina.graph.kinds import Setting
     from lamina.graph.model import VariableValue
+    from lamina.project.yaml_places import YamlPath, YamlText
 
-ENVIRONMENT_PREFIX = "LAMINA__"
 _WAREHOUSE_STATE = "warehouse"
 _STATE_SCHEMES = ("sqlite", "postgresql", "duckdb")
 _INTERPOLATION = re.compile(r"\$\{ENV:([^}]*)\}")
 _REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
-# A warehouse is told apart by these; two masters of one catalog see the same tables.
-_CATALOG_SETTINGS = ("spark.sql.catalog", "spark.sql.warehouse", "spark.hadoop.hive", "spark.hadoop.javax.jdo")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSettings:
-    """How to reach Spark: exactly one of `master` and `remote`."""
-
-    master: str | None = None
-    remote: str | None = None
-    config: Mapping[str, Setting | Secret] = field(default_factory=lambda: MappingProxyType({}))
-
-    def revealed_config(self) -> dict[str, Setting]:
-        """The configuration with secrets in clear, for the session alone."""
-        return {key: value.reveal() if isinstance(value, Secret) else value for key, value in self.config.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Where tables live: a Spark connection, a base schema and a state store."""
-
-    name: str
-    schema: str
-    schema_suffix: str
-    spark: SparkSettings
-    state: Secret
-    reuse_from: str | None = None
-    reuse_hard_copy: bool = False
-
-    def warehouse(self) -> object:
-        """Equal for targets that see the same tables."""
-        catalog = {key: value for key, value in self.spark.config.items() if key.startswith(_CATALOG_SETTINGS)}
-        return self.spark.remote, tuple(sorted((key, str(value)) for key, value in catalog.items()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Everything `lamina.yaml` says, for one target."""
-
-    name: str
-    mode: str
-    target: Target
-    targets: Mapping[str, Target]
-    unsuffixed_environment: str
-    strict_sources: bool
-    replay_on_change: str
-    concurrency: int
-    defaults: Mapping[str, Any]
-    """Defaults of MODEL properties as plain values, only those that are given."""
-    variables: Mapping[str, VariableValue]
-    text: YamlText = field(repr=False, compare=False)
-
-    def settings(self) -> ProjectSettings:
-        """What the use cases need."""
-        return ProjectSettings(
-            name=self.name,
-            mode=self.mode,
-            target=self.target.name,
-            schema=self.target.schema,
-            unsuffixed_environment=self.unsuffixed_environment,
-            default_start=self.defaults.get("start"),
-            concurrency=self.concurrency,
-            schema_suffix=self.target.schema_suffix,
-            variables=self.variables,
-            catalogs=read_catalogs({key: str(value) for key, value in self.target.spark.config.items()}),
-        )
-
-
-def load_config(
-    root: Path,
-    *,
-    target: str | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> Config:
-    """Read the project's configuration for one target; all problems at once.
-
-    `overrides` maps dotted keys such as `spark.master` to values and wins over `LAMINA__SPARK__MASTER` of `environ`,
-    which wins over the file.
-    """
-    content = decode(read_bytes(root / CONFIG_FILE, CONFIG_FILE), CONFIG_FILE)
-    return read_config(content, target=target, overrides=overrides or {}, environ=environ or {})
 
 
 def read_config(
@@ -142,7 +55,11 @@ def read_config(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Config:
-    """The same for the text of a `lamina.yaml`."""
+    """Read the text of a project's configuration for one target; all problems at once.
+
+    `overrides` maps dotted keys such as `spark.master` to values and wins over `LAMINA__SPARK__MASTER` of `environ`,
+    which wins over the file.
+    """
     try:
         text = read_yaml(content, CONFIG_FILE)
     except BadYaml as error:
@@ -456,6 +373,7 @@ def _target(name: str, section: TargetSection, file: ConfigFile) -> Target:
             config=MappingProxyType(
                 {key: Secret(str(value)) if is_sensitive(key) else value for key, value in config.items()}
             ),
+            shared_warehouse=place.shared_warehouse,
         ),
         state=Secret(section.state or file.state),
         reuse_from=section.reuse_from,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lamina.project.yaml_text import YamlPath
+    from lamina.project.yaml_places import YamlPath
 
 DEFAULT_STATE = "sqlite:///.lamina/state.db"
 DEFAULT_TARGET = "prod"
@@ -34,6 +34,7 @@ class SparkSection(_Section):
     master: _Text | None = None
     remote: _Text | None = None
     config: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    shared_warehouse: bool = False
 
 
 class DefaultsSection(_Section):
@@ -47,6 +48,7 @@ class DefaultsSection(_Section):
     start: _Text | None = None
     table_format: _Text | None = None
     storage_format: _Text | None = None
+    seed_copy: _Text | None = None
     on_destructive_change: _Change | None = None
     on_additive_change: _Change | None = None
     physical_properties: dict[str, Any] | None = None

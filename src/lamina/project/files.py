@@ -1,69 +1,35 @@
-"""The project on disk: the `ProjectSource` of everything else."""
+"""The project on disk: the `ProjectSource` of everything else.
+
+What parses is imported when there is something to parse: a project that has not changed comes out of the cache.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.ports import ProjectSources
-from lamina.errors import (
-    BadConfigValue,
-    BadSeed,
-    EmptyProject,
-    LaminaError,
-    Location,
-    UnknownMacro,
-    UnreadableFile,
-    raise_all,
-)
-from lamina.graph.audit_references import resolve_audits
-from lamina.graph.audits import bind_audits, read_audit_file
-from lamina.graph.audits_apart import attach_audits, audited_sources, standalone_audits
-from lamina.graph.draft import Surroundings
+from lamina.app.project_values import ProjectSources
+from lamina.errors import LaminaError
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import Seed
 from lamina.graph.model import SeedBody
-from lamina.graph.plain_values import read_plain_properties
-from lamina.graph.resolve import Naming, check_graph_times, resolve
-from lamina.project.cache import Dependencies, Entry, Hashes, ProjectCache, Remembered, code_key, combine, pack, unpack
-from lamina.project.config import Config, load_config
-from lamina.project.discover import CONFIG_FILE, ProjectFiles, discover
-from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
-from lamina.project.macros import Macros, load_macros
-from lamina.project.modules import ModuleFolders, capture
-from lamina.project.python_files import read_python_file
-from lamina.project.seeds import bare_seed, seed_path, with_content
-from lamina.project.source_files import file_for, read_source_text, with_columns, write_source_text
-from lamina.project.sources import read_sources
-from lamina.project.sql_files import read_sql_file
+from lamina.graph.times import check_graph_times
+from lamina.project.cache import ProjectCache, code_key, combine, pack, unpack
+from lamina.project.config_values import may_be_kept
+from lamina.project.discover import CONFIG_FILE, discover
+from lamina.project.look import Look
 from lamina.project.text_files import decode, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from lamina.app.ports import ProjectSettings
-    from lamina.graph.audits import AuditDefinition
-    from lamina.graph.audits_apart import StandaloneAudit
+    from lamina.app.project_values import ProjectSettings
     from lamina.graph.dag import Graph
-    from lamina.graph.draft import Draft
-    from lamina.graph.model import AuditCode, Column, Source
+    from lamina.graph.model import Column
     from lamina.graph.names import NodeName
-    from lamina.graph.resolve import ColumnsOf
-    from lamina.graph.windows import Windows
-    from lamina.project.discover import ProjectFile
-    from lamina.project.functions import Role
-    from lamina.project.modules import Capture
-    from lamina.sql.values import Property
+    from lamina.project.config_values import Config
     from lamina.timeline.interval import Instant
-
-_FIRST_BYTES = 1 << 20
-# Where the files named by models of kind SEED are remembered; no path looks like this.
-_SEED_FILES = "<seeds>"
-# Where it is remembered how far queries read into their parents.
-_WINDOWS = "<windows>"
-# Where the queries that audits in `audits/` become for the models that call them are remembered.
-_AUDITS = "<audits>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +61,7 @@ class FileProject:
         self._environ = environ or {}
         self._overrides = overrides or {}
         self._config: Config | None = None
+        self._has_new_config = False
         self._cache = ProjectCache(root)
         self._remembered = self._cache.load()
         self._encodings: dict[str, str] = {}
@@ -108,10 +75,24 @@ class FileProject:
     def config(self) -> Config:
         """The configuration, read once; raises everything wrong with it."""
         if self._config is None:
-            self._config = load_config(
-                self._root, target=self._target, overrides=self._overrides, environ=self._environ
-            )
+            self._config = self._find_config()
         return self._config
+
+    def _find_config(self) -> Config:
+        """As it was read before, where nothing but the file decides what it says."""
+        content = decode(read_bytes(self._root / CONFIG_FILE, CONFIG_FILE), CONFIG_FILE)
+        is_kept = not self._overrides and may_be_kept(content, self._environ)
+        key = combine(code_key(), content, self._target) if is_kept else ""
+        remembered = self._remembered
+        known: Config | None = unpack(remembered.config) if is_kept and key == remembered.config_key else None
+        if known is not None:
+            return known
+        from lamina.project.config import read_config
+
+        config = read_config(content, target=self._target, overrides=self._overrides, environ=self._environ)
+        remembered.config_key, remembered.config = key, pack(config) if is_kept else b""
+        self._has_new_config = is_kept
+        return config
 
     def settings(self) -> ProjectSettings:
         """The configuration as the use cases need it."""
@@ -119,11 +100,7 @@ class FileProject:
 
     def graph(self, now: Instant) -> Graph:
         """Every model, seed and source; raises everything wrong at once."""
-        load = _Load(self._root, self.config(), self._cache, self._remembered)
-        try:
-            graph = load.run()
-        finally:
-            self.figures = load.figures()
+        graph = self._graph(self.config())
         self._encodings = {
             model.body.path: model.kind.csv_settings.encoding
             for model in graph.models.values()
@@ -132,6 +109,24 @@ class FileProject:
         check_graph_times(graph.models.values(), now)
         return graph
 
+    def _graph(self, config: Config) -> Graph:
+        self.figures = LoadFigures()
+        look = Look(self._root, config, self._cache, self._remembered)
+        known = look.known_graph()
+        self.figures = LoadFigures(files=look.file_count, is_whole_graph_cached=known is not None)
+        if known is not None:
+            if self._has_new_config:
+                self._cache.save(self._remembered)
+                self._has_new_config = False
+            return known
+        from lamina.project.load import Load
+
+        load = Load(look)
+        try:
+            return load.build()
+        finally:
+            self.figures = replace(self.figures, read=tuple(load.read))
+
     def seed_text(self, path: str) -> str:
         """The content of a seed's file, as it is but for a byte order mark."""
         content = read_bytes(self._root / path, path)
@@ -139,8 +134,11 @@ class FileProject:
 
     def sources(self, now: Instant) -> ProjectSources:
         """External tables, also those that must be declared and are not yet."""
+        from lamina.project.source_files import read_source_text
+        from lamina.project.sources import read_sources
+
         lenient = replace(self.config(), strict_sources=False)
-        graph = _Load(self._root, lenient, self._cache, self._remembered).run()
+        graph = self._graph(lenient)
         check_graph_times(graph.models.values(), now)
         declared = [
             source
@@ -155,6 +153,9 @@ class FileProject:
         self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
     ) -> dict[NodeName, str | LaminaError]:
         """Declare columns of external tables where the tables are declared, or where they belong."""
+        from lamina.project.source_files import file_for, read_source_text, with_columns, write_source_text
+        from lamina.project.sources import read_sources
+
         places = {
             source.name: file.path
             for file in discover(self._root).sources
@@ -171,408 +172,3 @@ class FileProject:
             except LaminaError as error:
                 answers[table] = error
         return answers
-
-
-class _Load:
-    """One look at all files."""
-
-    def __init__(self, root: Path, config: Config, cache: ProjectCache, remembered: Remembered) -> None:
-        self._root = root
-        self._config = config
-        self._cache = cache
-        self._remembered = remembered
-        self._hashes = Hashes(root, remembered.stamps, cache)
-        self._folders = ModuleFolders.of(root)
-        self._problems: list[LaminaError] = []
-        self._captures: dict[str, Capture] = {}
-        self._dependencies: dict[str, Dependencies] = {}
-        self._entries: dict[str, Entry] | None = None
-        self._new_entries: dict[str, Entry] = {}
-        self._surroundings: Surroundings | None = None
-        self._read: list[str] = []
-        self._is_whole = False
-        self._files = ProjectFiles()
-        self._surroundings_key = ""
-        self._file_count = 0
-        self._code_key = code_key()
-        self._has_broken_macros = False
-        self._audit_definitions: list[AuditDefinition] = []
-        self._standalone: tuple[StandaloneAudit, ...] = ()
-
-    def figures(self) -> LoadFigures:
-        return LoadFigures(files=self._file_count, read=tuple(self._read), is_whole_graph_cached=self._is_whole)
-
-    def run(self) -> Graph:
-        files = discover(self._root)
-        self._files = files
-        modelled = (*files.sql_models, *files.python_models, *files.seeds)
-        self._file_count = sum(
-            map(len, (modelled, files.sources, files.macros, files.signals, files.python, files.audits))
-        )
-        if not modelled:
-            raise _empty("put a `.sql` file into `models/` or a CSV file into `seeds/`")
-        self._surroundings_key = self._key_of_surroundings()
-        graph_key = self._graph_key()
-        if graph_key is not None and graph_key == self._remembered.graph_key:
-            graph: Graph | None = unpack(self._remembered.graph)
-            if graph is not None:
-                self._is_whole = True
-                if self._hashes.has_learned:
-                    self._remembered.stamps = self._hashes.stamps()
-                    self._cache.save(self._remembered)
-                return graph
-        return self._build()
-
-    # --- keys ---
-    def _key_of_surroundings(self) -> str:
-        """What every file is read against: configuration, macros, and the code that reads."""
-        macros = [
-            (file.path, self._safe_hash(file), self._state_of_dependencies(file.path)) for file in self._files.macros
-        ]
-        config = self._config
-        return combine(self._code_key, sorted(config.variables.items()), sorted(config.defaults.items()), macros)
-
-    def _safe_hash(self, file: ProjectFile) -> str:
-        try:
-            return self._hashes.of(file.path, file.stamp)
-        except UnreadableFile as error:
-            self._problems.append(error)
-            return ""
-
-    def _dependency_key(self, path: str) -> str | None:
-        """The state of the further files behind a file, as remembered; None when that is not known or outdated."""
-        known = self._dependencies.get(path) or self._remembered.dependencies.get(path)
-        if known is None or any(self._folders.has(name) for name in known.outside):
-            return None
-        try:
-            return combine([(file, self._hashes.of(file)) for file in known.files])
-        except UnreadableFile:
-            return None
-
-    def _state_of_dependencies(self, path: str) -> str | None:
-        """The same, found out by reading the file where it is not known; None when the file cannot be read."""
-        state = self._dependency_key(path)
-        if state is not None:
-            self._dependencies.setdefault(path, self._remembered.dependencies.get(path) or Dependencies())
-            return state
-        try:
-            self._capture(path)
-        except LaminaError as error:
-            self._problems.extend(error.problems)
-            return None
-        return self._dependency_key(path)
-
-    def _graph_key(self) -> str | None:
-        """The state of the whole project; None when some file's dependencies are not known."""
-        files = self._files
-        code = (*files.python_models, *files.macros, *files.signals)
-        plain = (*files.sql_models, *files.seeds, *files.sources, *files.audits)
-        hashed = [(file.path, self._safe_hash(file)) for file in (*code, *plain, *files.python)]
-        # What lies in `python/` is only looked into for models that name something in it.
-        used = [file for file in files.python if file.path in self._remembered.dependencies]
-        further = [self._dependency_key(file.path) for file in (*code, *used)]
-        seeds = self._dependency_key(_SEED_FILES)
-        if self._problems or seeds is None or None in further:
-            return None
-        return combine(self._surroundings_key, self._naming_key(), hashed, further, seeds)
-
-    def _naming_key(self) -> object:
-        config = self._config
-        targets = [
-            (name, target.schema, target.schema_suffix, target.warehouse()) for name, target in config.targets.items()
-        ]
-        return config.target.name, config.strict_sources, targets
-
-    # --- reading ---
-    def _build(self) -> Graph:
-        drafts = [
-            *self._read_all(self._files.sql_models, self._sql_file),
-            *self._read_all(self._files.python_models, self._python_file),
-        ]
-        drafts = self._with_functions(SIGNAL, self._files.signals, self._with_seeds(drafts))
-        drafts = self._with_audits(self._with_functions(HOOK, self._files.python, drafts))
-        sources = self._audits_apart(self._read_all(self._files.sources, self._source_file))
-        graph: Graph | None = None
-        try:
-            # With files missing, references to them would look like tables that nothing defines.
-            if not self._problems:
-                graph = self._resolve(drafts, sources)
-        except LaminaError as error:
-            self._problems.extend(error.problems)
-        self._remember(graph)
-        if self._has_broken_macros:
-            # What broken files would have defined is not the fault of those who use it.
-            self._problems = [problem for problem in self._problems if not isinstance(problem, UnknownMacro)]
-        raise_all(_in_order(self._problems))
-        if graph is None or not graph.models:
-            raise _empty("the files in `models/` define none, or none that is enabled")
-        return graph
-
-    def _read_all(self, files: tuple[ProjectFile, ...], read: Callable[[ProjectFile], Any]) -> list[Any]:
-        found: list[Any] = []
-        for file in files:
-            try:
-                found.extend(read(file))
-            except LaminaError as error:
-                self._problems.extend(error.problems)
-        return found
-
-    def _remembered_or(self, file: ProjectFile, key: str, read: Callable[[], Any]) -> Any:
-        """What the file says, from the cache when its key is the same."""
-        if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
-        known = self._entries.get(file.path)
-        if known is None or known.key != key:
-            self._read.append(file.path)
-            known = Entry(key=key, value=read())
-        self._new_entries[file.path] = known
-        return known.value
-
-    def _sql_file(self, file: ProjectFile) -> tuple[Draft, ...]:
-        def read() -> tuple[Draft, ...]:
-            return read_sql_file(self._text(file.path), file.path, file.stem, self._around())
-
-        key = combine(self._surroundings_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Draft, ...] = self._remembered_or(file, key, read)
-        return found
-
-    def _python_file(self, file: ProjectFile) -> tuple[Draft, ...]:
-        model_files = {each.path for each in self._files.python_models}
-
-        def read() -> tuple[Draft, ...]:
-            return read_python_file(self._capture(file.path), model_files, file.stem, self._around())
-
-        state = self._state_of_dependencies(file.path)
-        if state is None:
-            return ()
-        key = combine(self._surroundings_key, self._hashes.of(file.path, file.stamp), state, sorted(model_files))
-        found: tuple[Draft, ...] = self._remembered_or(file, key, read)
-        return found
-
-    def _source_file(self, file: ProjectFile) -> tuple[Source, ...]:
-        def read() -> tuple[Source, ...]:
-            return read_sources(self._text(file.path), file.path)
-
-        key = combine(self._code_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Source, ...] = self._remembered_or(file, key, read)
-        return found
-
-    def _with_seeds(self, drafts: list[Draft]) -> list[Draft]:
-        """The drafts with the content of seeds, and the CSV files that no model names as seeds of their own."""
-        named = {path for draft in drafts if (path := seed_path(draft)) is not None}
-        plain = self._plain_surroundings()
-        unnamed = tuple(file for file in self._files.seeds if file.path not in named)
-        bare = self._read_all(unnamed, lambda file: bare_seed(file.path, file.stem, plain))
-        found: list[Draft] = []
-        for draft in (*drafts, *bare):
-            path = seed_path(draft)
-            try:
-                found.append(draft if path is None else self._fill_seed(draft, path))
-            except LaminaError as error:
-                self._problems.extend(error.problems)
-        self._dependencies[_SEED_FILES] = Dependencies(files=tuple(sorted(named)))
-        return found
-
-    def _with_functions(self, role: Role, files: tuple[ProjectFile, ...], drafts: list[Draft]) -> list[Draft]:
-        """The drafts with the code of the functions they name, which an edit of a model's file does not read again."""
-        if role is HOOK and not names_any(drafts, role):
-            return drafts
-        captures: list[Capture] = self._read_all(files, lambda file: (self._capture(file.path),))
-        if len(captures) < len(files):
-            # What broken files would have defined is not the fault of those who use it.
-            return drafts
-        try:
-            return bind_functions(role, drafts, load_functions(role, captures, self._config.variables))
-        except LaminaError as error:
-            self._problems.extend(error.problems)
-            return drafts
-
-    def _audit_file(self, file: ProjectFile) -> tuple[AuditDefinition, ...]:
-        def read() -> tuple[AuditDefinition, ...]:
-            return read_audit_file(self._text(file.path), file.path, self._around())
-
-        key = combine(self._surroundings_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[AuditDefinition, ...] = self._remembered_or(file, key, read)
-        return found
-
-    def _with_audits(self, drafts: list[Draft]) -> list[Draft]:
-        """The drafts with the queries of the audits they name."""
-        before = len(self._problems)
-        definitions: list[AuditDefinition] = self._read_all(self._files.audits, self._audit_file)
-        self._audit_definitions = definitions
-        if len(self._problems) > before:
-            # What broken files would have defined is not the fault of those who use it.
-            return drafts
-        known: dict[str, AuditCode] = self._earlier(_AUDITS, self._surroundings_key)
-        found: dict[str, AuditCode] = {}
-        self._new_entries[_AUDITS] = Entry(key=self._surroundings_key, value=found)
-
-        def remember(key: object, compute: Callable[[], AuditCode]) -> AuditCode:
-            name = combine(key)
-            if name not in found:
-                found[name] = known[name] if name in known else compute()
-            return found[name]
-
-        try:
-            return bind_audits(drafts, definitions, self._around, remember)
-        except LaminaError as error:
-            self._problems.extend(error.problems)
-            return drafts
-
-    def _audits_apart(self, sources: list[Source]) -> list[Source]:
-        """The sources with their audits; standalone ones are kept for the whole graph."""
-        if self._problems:
-            # What broken files would have defined is not the fault of those who use it.
-            return sources
-        try:
-            self._standalone = standalone_audits(self._audit_definitions, self._around)
-            return audited_sources(sources, self._audit_definitions, self._around)
-        except LaminaError as error:
-            self._problems.extend(error.problems)
-            return sources
-
-    def _earlier(self, name: str, key: str) -> dict[str, Any]:
-        """What an earlier load has kept under a name; nothing when it was found in other surroundings."""
-        if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
-        known = self._entries.get(name)
-        return known.value if known is not None and known.key == key else {}
-
-    def _fill_seed(self, draft: Draft, path: str) -> Draft:
-        place = self._root / path
-        if not place.is_file():
-            raise BadSeed(
-                f"the file `{path}` of the seed does not exist",
-                hint="`path` is relative to the model's file; `$root/` in front makes it relative to the project",
-                location=draft.model.location,
-                node=draft.name.to_text(),
-            )
-
-        def first_bytes() -> bytes:
-            with place.open("rb") as file:
-                return file.read(_FIRST_BYTES)
-
-        return with_content(draft, path, self._hashes.of(path), first_bytes)
-
-    def _text(self, path: str) -> str:
-        return decode(read_bytes(self._root / path, path), path)
-
-    def _capture(self, path: str) -> Capture:
-        if path not in self._captures:
-            found = capture(self._folders, path)
-            self._captures[path] = found
-            files = tuple(sorted(module.path for module in found.modules if module.path != path))
-            self._dependencies[path] = Dependencies(files=files, outside=found.outside)
-        return self._captures[path]
-
-    # --- surroundings ---
-    def _around(self) -> Surroundings:
-        """What files are read against; macros are imported when the first file needs to be read."""
-        if self._surroundings is None:
-            macros = self._macros()
-            self._surroundings = replace(
-                self._plain_surroundings(), functions=macros.functions, macro_modules=macros.modules
-            )
-        return self._surroundings
-
-    def _plain_surroundings(self) -> Surroundings:
-        dialect = str(self._config.defaults.get("dialect") or "spark")
-        return Surroundings(dialect=dialect, variables=self._config.variables, defaults=self._defaults(dialect))
-
-    def _defaults(self, dialect: str) -> tuple[Property, ...]:
-        found: list[Property] = []
-        problems: list[LaminaError] = []
-        for key, value in self._config.defaults.items():
-            place = self._config.text.key_location(("defaults", key))
-            if key != "dialect":
-                found.extend(read_plain_properties({key: value}, place, dialect, problems))
-        raise_all(problems)
-        return tuple(found)
-
-    def _macros(self) -> Macros:
-        try:
-            return load_macros([self._capture(file.path) for file in self._files.macros])
-        except LaminaError as error:
-            self._problems.extend(error.problems)
-            self._has_broken_macros = True
-            return Macros()
-
-    # --- the whole ---
-    def _resolve(self, drafts: list[Draft], sources: list[Source]) -> Graph:
-        target = self._config.target
-        self._check_targets(drafts)
-
-        def read_again(draft: Draft, columns_of: ColumnsOf) -> Draft:
-            file = draft.model.location.file or ""
-            stem = file.rpartition("/")[2].removesuffix(".sql")
-            around = replace(self._around(), columns_of=columns_of)
-            again = read_sql_file(self._text(file), file, stem, around)
-            found = next(each for each in again if each.blueprint_number == draft.blueprint_number)
-            own = draft.model
-            kept = {key: getattr(own, key) for key in ("audits", *SIGNAL.properties, *HOOK.properties)}
-            return replace(found, model=replace(found.model, **kept))
-
-        before: dict[str, Windows] = self._earlier(_WINDOWS, self._code_key)
-        after: dict[str, Windows] = {}
-        self._new_entries[_WINDOWS] = Entry(key=self._code_key, value=after)
-
-        def remember(key: object, compute: Callable[[], Windows]) -> Windows:
-            name = combine(key)
-            after[name] = before[name] if name in before else compute()
-            return after[name]
-
-        naming = Naming(schema=target.schema, schema_suffix=target.schema_suffix)
-        graph = resolve(
-            drafts,
-            sources,
-            naming,
-            strict_sources=self._config.strict_sources,
-            read_again=read_again,
-            remember=remember,
-        )
-        graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
-        return attach_audits(graph, naming, self._standalone, sources)
-
-    def _check_targets(self, drafts: list[Draft]) -> None:
-        """Refuse targets that would give a model the same name in the same warehouse."""
-        targets = list(self._config.targets.values())
-        for number, second in enumerate(targets):
-            for first in targets[:number]:
-                if first.warehouse() != second.warehouse():
-                    continue
-                names = {
-                    Naming(schema=first.schema, schema_suffix=first.schema_suffix).full_name(d.name) for d in drafts
-                }
-                naming = Naming(schema=second.schema, schema_suffix=second.schema_suffix)
-                shared = sorted(name for draft in drafts if (name := naming.full_name(draft.name)) in names)
-                if shared:
-                    raise BadConfigValue(
-                        f"targets `{first.name}` and `{second.name}` both have a model `{shared[0]}`",
-                        hint=f"give one of them a suffix: `schema_suffix: _{second.name}`",
-                        location=self._config.text.key_location(("targets", second.name)),
-                    )
-
-    def _remember(self, graph: Graph | None) -> None:
-        """Keep what was found; a file that is wrong has no entry, so that it is read again."""
-        remembered = self._remembered
-        remembered.stamps = self._hashes.stamps()
-        remembered.dependencies = self._dependencies
-        remembered.entries = pack(self._new_entries)
-        remembered.graph_key = (self._graph_key() or "") if graph is not None else ""
-        remembered.graph = pack(graph) if remembered.graph_key else b""
-        self._cache.save(remembered)
-
-
-def _empty(hint: str) -> EmptyProject:
-    return EmptyProject("the project has no models and no seeds", hint=hint, location=Location(file=CONFIG_FILE))
-
-
-def _in_order(problems: list[LaminaError]) -> list[LaminaError]:
-    """Problems by file and place, each once."""
-    unique = {(problem.code, problem.message, problem.location): problem for problem in problems}
-
-    def place(problem: LaminaError) -> tuple[str, int, int]:
-        location = problem.location or Location()
-        return location.file or "", location.line or 0, location.column or 0
-
-    return sorted(unique.values(), key=place)

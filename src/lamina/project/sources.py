@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from lamina.errors import BadConfigValue, ConfigError, LaminaError, UnknownConfigKey, raise_all
 from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
-from lamina.project.yaml_text import BadYaml, YamlPath, YamlText, read_yaml
+from lamina.project.yaml_text import BadYaml, read_yaml
 from lamina.sql.names import TableName, make_table_name, parse_table_name
 from lamina.sql.types import normalise_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from lamina.project.yaml_places import YamlPath, YamlText
 
 # What is said beyond name and columns is accepted here and used by those who observe or audit the table.
 _KEYS = (

@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import yaml
 
 from lamina.errors import LaminaError, Location
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-YamlPath: TypeAlias = "tuple[str | int, ...]"
+from lamina.project.yaml_places import YamlPath, YamlText
 
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _DEEPEST = 50
 # Aliases of aliases can make a few lines as large as the memory.
 _MOST_VALUES = 200_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YamlText:
-    """Plain values of a YAML file; dates and times stay text, as they were written."""
-
-    value: Any
-    file: str
-    keys: Mapping[YamlPath, Location]
-    values: Mapping[YamlPath, Location]
-
-    def key_location(self, path: YamlPath) -> Location:
-        """Where the key at the path is written, or the nearest thing around it."""
-        return self.keys.get(path) or self.location(path)
-
-    def location(self, path: YamlPath) -> Location:
-        """Where the value at the path begins, or the nearest thing around it."""
-        for length in range(len(path), -1, -1):
-            found = self.values.get(path[:length])
-            if found is not None:
-                return found
-        return Location(file=self.file, line=1, column=1)
 
 
 class BadYaml(LaminaError):

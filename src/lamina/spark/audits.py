@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
+from lamina.app.partition_sql import outside
 from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
 from lamina.errors import Cancelled, LaminaError
 from lamina.graph.kinds import appends, is_keyed
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from lamina.app.audit_queries import AuditQuery
     from lamina.app.ports import AuditRequest, Base, Fold, StagedRows
-    from lamina.app.records import TableShape
 
     Failures = Callable[[str, str], AbstractContextManager[None]]
 
@@ -66,16 +66,19 @@ def _rows_of(session: SparkSession, staged: StagedRows, path: str) -> DataFrame:
         case Aside(action=action) if base is not None and fold is not None and action.name == "merge":
             return after_merge(rows_at(session, base.head), staged_rows(session, path, staged.shape), fold)
         case _ if base is not None and fold is not None and not is_keyed(fold.kind) and not fold.begins_anew:
-            return _beside_others(session, base, staged_rows(session, path, staged.shape), staged.shape, fold)
+            return _beside_others(session, base, staged_rows(session, path, staged.shape), staged, fold)
         case _:
             return staged_rows(session, path, staged.shape)
 
 
-def _beside_others(session: SparkSession, base: Base, new: DataFrame, shape: TableShape, fold: Fold) -> DataFrame:
+def _beside_others(session: SparkSession, base: Base, new: DataFrame, staged: StagedRows, fold: Fold) -> DataFrame:
     """New rows and those that stay: all of them, or those of partitions that the new ones do not replace."""
     old = stored_rows(session, base.head)
+    columns = staged.shape.partition_columns
+    if staged.removed:
+        old = old.filter(outside(columns, staged.removed))
     if not appends(fold.kind):
-        keys = [quote(column.name) for column in shape.partition_columns]
+        keys = [quote(column.name) for column in columns]
         replaced = new.select(*keys).distinct().alias("replaced")
         same = [sf.col(f"old.{key}").eqNullSafe(sf.col(f"replaced.{key}")) for key in keys]
         old = old.alias("old").join(replaced, reduce(and_, same), "left_anti")

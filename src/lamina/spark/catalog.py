@@ -14,7 +14,9 @@ from pyspark.errors import UnsupportedOperationException
 from lamina.errors import CatalogUnfit, EngineError, StatementUnanswered, TransientFailure, raise_all
 from lamina.graph.catalogs import read_catalogs, unfit_catalog
 from lamina.spark.errors import condition_of, is_failure_of_spark, translate, translate_statement
-from lamina.spark.tables import MARKER, VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name, text_literal
+from lamina.spark.shared_storage import check_shared
+from lamina.spark.tables import MARKER, VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name
+from lamina.sql.names import text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +34,8 @@ _LINE = re.compile(r"^(Type|Location|Table Properties|View Text): (.*)$", re.MUL
 _PROPERTY = re.compile(r"(?:^|, )(lamina\.\w+)=([^,\]]*)")
 _QUOTED_PROPERTY = re.compile(r"'(lamina\.\w+)'\s*=\s*'([^']*)'")
 _NO_VIEWS = frozenset({"UNSUPPORTED_FEATURE.CATALOG_OPERATION", "MISSING_CATALOG_ABILITY.VIEWS"})
+_MADE_OR_GONE = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "TABLE_OR_VIEW_ALREADY_EXISTS", "VIEW_ALREADY_EXISTS"})
+"""Somebody made or dropped a view between looking and doing."""
 _MISSING_SCHEMA = frozenset({"SCHEMA_NOT_FOUND", "NAMESPACE_NOT_FOUND"})
 
 
@@ -57,8 +61,9 @@ class Catalog:
         self._sessions = sessions
         self._locations: dict[str, str] = {}
         self._schemas: set[str] = set()
+        # Held while a schema is made or looked at: whoever wants the same one at that moment need not ask again.
         self._guard = threading.Lock()
-        self._making = threading.Lock()
+        self._replaces_views = False
 
     def execute(self, statement: str, doing: str) -> None:
         """Carry out one statement; `StatementUnanswered` when nobody knows whether it landed."""
@@ -77,24 +82,30 @@ class Catalog:
         """Have a view show a query: in one atomic statement when it exists, and made when it does not.
 
         Altering it is one change in the catalog. CREATE OR REPLACE VIEW drops the view first in Spark's own catalog:
-        readers in between fail. Other catalogs replace it in one change, and cannot alter it.
+        readers in between fail. Other catalogs replace it in one change, and cannot alter it; so does Iceberg's, and
+        says so, where it stands in for Spark's own.
         """
-        if _has_catalog(name):
-            self.execute(creation.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1), doing)
-            return
+        for is_last in (False, False, True):
+            if _has_catalog(name) or self._replaces_views:
+                self.execute(creation.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1), doing)
+                return
+            try:
+                # Looking first costs less than a statement that Spark refuses, with a stack trace in its log.
+                self.execute(alter_view(name, query) if self._exists(name, doing) else creation, doing)
+            except EngineError as error:
+                self._replaces_views |= _says_replace(error)
+                if is_last or not (self._replaces_views or condition_behind(error) in _MADE_OR_GONE):
+                    raise
+            else:
+                return
+
+    def _exists(self, name: str, doing: str) -> bool:
         try:
-            self.execute(alter_view(name, query), doing)
-        except EngineError as error:
-            if condition_behind(error) != "TABLE_OR_VIEW_NOT_FOUND":
+            return self._sessions.catalog().catalog.tableExists(table_name(name))
+        except Exception as error:
+            if not is_failure_of_spark(error):
                 raise
-        else:
-            return
-        try:
-            self.execute(creation, doing)
-        except EngineError as error:
-            if condition_behind(error) != "TABLE_OR_VIEW_ALREADY_EXISTS":
-                raise
-            self.execute(alter_view(name, query), doing)
+            raise translate(error, doing) from error
 
     def check(self, catalogs: Mapping[str, frozenset[str]], settings: Mapping[str, str]) -> None:
         """Raise `CatalogUnfit` for catalogs that Spark does not have, or that cannot hold these formats and views."""
@@ -140,7 +151,7 @@ class Catalog:
 
     def ensure_schema(self, schema: str) -> int:
         """Make the schema when it is missing; answers how many statements that took."""
-        with self._making:
+        with self._guard:
             if schema in self._schemas:
                 return 0
             statement, doing = f"CREATE SCHEMA IF NOT EXISTS {table_name(schema)}", f"making schema `{schema}`"
@@ -158,8 +169,11 @@ class Catalog:
         """The folder of a schema, as a path that `LOCATION` takes."""
         with self._guard:
             known = self._locations.get(schema)
-        if known is not None:
+            if known is None:
+                known = self._locations[schema] = self._look_up_location(schema)
             return known
+
+    def _look_up_location(self, schema: str) -> str:
         rows = self.read(f"DESCRIBE SCHEMA {table_name(schema)}", f"looking at schema `{schema}`")
         found = next((str(row[1]) for row in rows if row[0] == "Location"), "")
         if not found:
@@ -169,8 +183,9 @@ class Catalog:
             )
         # This one statement shows the location as a URI, percent signs escaped.
         location = unquote(found).rstrip("/")
-        with self._guard:
-            self._locations[schema] = location
+        if not self._sessions.shares_disks:
+            check_shared(self._sessions.catalog(), location, schema)
+        self._sessions.remember_place(schema, location)
         return location
 
     def entries(self, names: Iterable[str]) -> dict[str, CatalogEntry]:
@@ -233,6 +248,11 @@ class Catalog:
 
 def _has_catalog(name: str) -> bool:
     return name.count(".") > 1
+
+
+def _says_replace(error: EngineError) -> bool:
+    """Whether a catalog refuses to alter a view because it replaces views as a whole."""
+    return "Use CREATE OR REPLACE VIEW" in str(error.__cause__)
 
 
 def _says_no_views(error: EngineError) -> bool:

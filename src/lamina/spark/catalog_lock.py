@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+import uuid
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -69,6 +70,17 @@ class CatalogLock:
             raise
         self._descriptor = descriptor
         self._sign(command, descriptor)
+
+    @property
+    def identity(self) -> str:
+        """What tells this lock from all others, that of a copy of the project's folder included."""
+        if self._descriptor is None:
+            raise RuntimeError("the lock is not held")
+        text = os.pread(self._descriptor, 64, 0)
+        if not text:
+            text = uuid.uuid4().hex.encode()
+            os.pwrite(self._descriptor, text, 0)
+        return f"{text.decode('ascii', 'replace')}:{os.fstat(self._descriptor).st_ino}"
 
     def release(self) -> None:
         """Give the lock back; safe to call twice."""

@@ -23,13 +23,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
+from lamina.app.ports import Standing
 from lamina.errors import FormatMissing, SparkStartFailed, WarehouseUnwritable
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.catalog_lock import CatalogLock
 from lamina.spark.errors import summary_of
-from lamina.spark.format_settings import format_settings
+from lamina.spark.format_settings import format_settings, own_iceberg
 from lamina.spark.java import check_java
 from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
+from lamina.spark.own_catalog import is_own, names_another_metastore, settings_in_force
 from lamina.spark.reachable import check_master
 
 if TYPE_CHECKING:
@@ -37,14 +39,6 @@ if TYPE_CHECKING:
 
     from lamina.app.ports import Emit
 
-_CATALOG_KEYS = frozenset(
-    {
-        "hive.metastore.uris",
-        "spark.hadoop.hive.metastore.uris",
-        "spark.hadoop.javax.jdo.option.ConnectionURL",
-        "spark.sql.catalogImplementation",
-    }
-)
 _STOP_SECONDS = 30
 
 PRUNE_ALL_THE_SAME = ("spark.sql.hive.metastorePartitionPruningFallbackOnException", "true")
@@ -72,6 +66,8 @@ class SparkSettings:
     formats: frozenset[str] = frozenset()
     """Table formats that need packages."""
     patience: float | None = None
+    shared_warehouse: bool = False
+    """Whether local folders are the same on every machine of the cluster."""
 
     @property
     def warehouse_folder(self) -> Path:
@@ -94,11 +90,13 @@ class SparkSettings:
 
     @property
     def has_embedded_catalog(self) -> bool:
-        """Whether the catalog is Lamina's own: a JVM is started here, and nothing names another metastore."""
-        if self.remote is not None or _CATALOG_KEYS & set(self.config):
-            return False
-        places = (os.environ.get("SPARK_CONF_DIR"), _below(os.environ.get("SPARK_HOME"), "conf"))
-        return not any(place and Path(place, "hive-site.xml").exists() for place in places)
+        """Whether Lamina makes the catalog: a JVM is started here, and nothing that is known now names another one."""
+        return self.remote is None and not names_another_metastore(self.config)
+
+    @property
+    def metastore_address(self) -> str:
+        """Of Lamina's own metastore."""
+        return f"jdbc:derby:;databaseName={self.metastore_folder};create=true"
 
 
 def spark_config(settings: SparkSettings) -> dict[str, str]:
@@ -124,9 +122,7 @@ def spark_config(settings: SparkSettings) -> dict[str, str]:
         config["spark.driver.memory"] = "2g"
     if settings.has_embedded_catalog:
         scratch = settings.home.absolute() / "tmp"
-        config["spark.hadoop.javax.jdo.option.ConnectionURL"] = (
-            f"jdbc:derby:;databaseName={settings.metastore_folder};create=true"
-        )
+        config["spark.hadoop.javax.jdo.option.ConnectionURL"] = settings.metastore_address
         config["spark.hadoop.hive.exec.scratchdir"] = str(scratch / "hive")
         config["spark.hadoop.hive.exec.local.scratchdir"] = str(scratch / "hive-local")
         java_options.append(f"-Dderby.system.home={settings.home.absolute()}")
@@ -158,6 +154,7 @@ class _Running:
     session: SparkSession
     gateway: Any
     lock: CatalogLock | None
+    standing: Standing
     users: int = 1
 
 
@@ -187,6 +184,12 @@ class EmbeddedSpark:
                 running.users += 1
                 self._is_user = True
             return running.session
+
+    def standing(self) -> Standing:
+        """By what others can tell that this process and its JVM are gone."""
+        with EmbeddedSpark._guard:
+            running = EmbeddedSpark._running
+            return running.standing if running is not None and self._is_user else Standing()
 
     def stop(self) -> None:
         """Stop using the JVM; the last user ends it and gives the catalog's lock back."""
@@ -250,7 +253,21 @@ class EmbeddedSpark:
             _forget(gateway)
             raise failed from error
         self._emit(SparkStarted(version=session.version, seconds=time.monotonic() - begun))
-        return _Running(settings=settings, session=session, gateway=gateway, lock=lock)
+        return _Running(
+            settings=settings,
+            session=session,
+            gateway=gateway,
+            lock=lock,
+            standing=_standing(settings, session, gateway, lock),
+        )
+
+
+def _standing(settings: SparkSettings, session: SparkSession, gateway: Any, lock: CatalogLock | None) -> Standing:
+    catalog = None
+    if lock is not None and is_own(settings_in_force(session), settings.metastore_address, own_iceberg(settings.home)):
+        catalog = lock.identity
+    process = gateway.proc
+    return Standing(catalog=catalog, processes=(process.pid,) if process else (), is_carried=process is None)
 
 
 def _why_not(running: SparkSettings, wanted: SparkSettings) -> str:

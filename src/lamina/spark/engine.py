@@ -5,33 +5,36 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import assert_never
 
 from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
 from lamina.app.records import InPlace
-from lamina.errors import Cancelled, LaminaError
+from lamina.errors import Cancelled, LaminaError, TransientFailure
 from lamina.spark.audits import ask_audits
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
 from lamina.spark.errors import at, is_failure_of_spark, one_line, translate
 from lamina.spark.fetch import fetch
 from lamina.spark.formats.delta import DeltaFormat
+from lamina.spark.formats.delta_files import SKIPPING
 from lamina.spark.formats.iceberg import IcebergFormat
 from lamina.spark.formats.parquet import ParquetFormat
 from lamina.spark.hooks import run_hooks
 from lamina.spark.in_place import InPlaceChanges
 from lamina.spark.output import keep_columns, shape_output
+from lamina.spark.pins import PINNED, Pins, cannot_be_read
 from lamina.spark.python_models import run_model
 from lamina.spark.seeds import load_seed, read_seed
 from lamina.spark.session import Sessions
+from lamina.spark.shared_storage import find_missing
 from lamina.spark.tables import table_name
 from lamina.spark.types import columns_of
 from lamina.spark.versions import carry_out, make_generation, published_generations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -48,19 +51,23 @@ if TYPE_CHECKING:
         Reach,
         RowSource,
         ShowView,
+        Standing,
         Statement,
         StatementsRequest,
         TableOptions,
         WriteRequest,
         Written,
     )
-    from lamina.app.records import Publish
+    from lamina.app.records import Head, Publish
     from lamina.graph.formats import TableFormat
     from lamina.graph.model import Column
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.spark.formats.lake import LakeFormat
     from lamina.spark.session import SparkSettings
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
 
 _READS = re.compile(r"\s*(?:\(|(?:select|with|values|from|table|show|describe|desc|explain)\b)", re.IGNORECASE)
 
@@ -83,6 +90,7 @@ class SparkEngine:
     ) -> None:
         self._sessions = Sessions(settings, emit, session)
         self._catalog = Catalog(self._sessions)
+        self._pins = Pins()
         self._reach = reach
         self._in_place = InPlaceChanges(self._sessions, self._catalog)
         self._parquet = ParquetFormat()
@@ -93,12 +101,12 @@ class SparkEngine:
         owner_command: str,
         formats: frozenset[str] = frozenset(),
         catalogs: Mapping[str, frozenset[str]] | None = None,
-    ) -> bool:
-        """Start Spark; True when this process provably is the only one that uses the catalog."""
-        is_alone = self._sessions.prepare(owner_command, formats, named=bool(catalogs))
+    ) -> Standing:
+        """Start Spark; answer by what others can tell that this process has ended."""
+        standing = self._sessions.prepare(owner_command, formats, named=bool(catalogs))
         if catalogs:
             self._catalog.check(catalogs, self._sessions.settings_in_force())
-        return is_alone
+        return standing
 
     def placed(self, generation: str, table_format: TableFormat) -> str:
         """Iceberg tables may have a catalog of their own; those of a model that names its catalog stay there."""
@@ -114,7 +122,7 @@ class SparkEngine:
 
     def _analyse_one(self, request: AnalysisRequest) -> AnalysisOutcome:
         try:
-            return AnalysisOutcome(node=request.node, columns=self._columns_of(request))
+            return AnalysisOutcome(node=request.node, columns=self._read(request, self._columns_of))
         except Cancelled:
             raise
         except LaminaError as error:
@@ -138,16 +146,25 @@ class SparkEngine:
 
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """Run a query and fetch its rows."""
-        with (
-            self._sessions.task("query", {}, may_change=_READS.match(sql) is None) as session,
-            self._failures("the query", sql),
-        ):
-            return fetch(session.sql(sql), limit)
+
+        def run(sql: str) -> QueryResult:
+            with (
+                self._sessions.task("query", {}, may_change=_READS.match(sql) is None) as session,
+                self._failures("the query", sql),
+            ):
+                return fetch(session.sql(sql), limit)
+
+        return self._read(sql, run)
 
     def frame(self, sql: str) -> DataFrame:
-        """A lazy DataFrame on the root session."""
+        """A lazy DataFrame on the root session, which may hold tables as they were when it last read them."""
+        root = self._sessions.root()
         with self._failures("the query", sql):
-            return self._sessions.root().sql(sql)
+            for table in dict.fromkeys(table for table, _ in PINNED.findall(sql)):
+                root.sql(f"REFRESH TABLE {table}")
+            # Nobody is there to look again when the rows are fetched.
+            self._pins.renew(root, sql)
+            return root.sql(self._pins.applied(sql))
 
     # --- writing ------------------------------------------------------------------------------------------------------
     def write(self, request: WriteRequest) -> Written:
@@ -155,7 +172,7 @@ class SparkEngine:
         interval = request.interval.to_pair() if request.interval else None
         label = f"{request.node} {'–'.join(interval)}" if interval else str(request.node)
         try:
-            return self._write(request, label)
+            return self._read(request, lambda request: self._write(request, label), once=True)
         except LaminaError as error:
             for problem in error.problems:
                 at(problem, request.location, request.node, interval)
@@ -191,9 +208,13 @@ class SparkEngine:
         schema = request.physical.rpartition(".")[0]
         self._catalog.ensure_schema(schema)
         root = self._catalog.location_of(schema)
-        try:
+
+        def ask(request: AuditRequest) -> tuple[AuditFinding, ...]:
             with self._sessions.task(f"audits of {request.node}", request.settings, may_change=True) as session:
                 return ask_audits(session, request, root, self._failures)
+
+        try:
+            return self._read(request, ask)
         except LaminaError as error:
             for problem in error.problems:
                 at(problem, request.location, request.node)
@@ -274,11 +295,39 @@ class SparkEngine:
             raise TypeError(request)
         for name in (request.physical, request.table.generation):
             self._catalog.ensure_schema(name.rpartition(".")[0])
+        settings = SKIPPING if request.is_mended else {}
+
+        def copy(request: GenerationRequest) -> int | None:
+            with (
+                self._sessions.task(f"copy of {request.table.generation}", settings) as session,
+                self._failures(f"making `{request.table.generation}`"),
+            ):
+                return lake.make_copy(session, request)
+
+        return self._read(request, copy, once=True)
+
+    def absent(self, schema: str, folders: Sequence[str]) -> str | None:
+        """One of these folders that is not there."""
+        root = self._catalog.location_of(schema)
         with (
-            self._sessions.task(f"copy {request.source.generation}", {}) as session,
-            self._failures(f"copying `{request.source.generation}`"),
+            self._sessions.task(f"folders of {schema}", {}, may_change=False) as session,
+            self._failures(f"looking for folders of `{schema}`"),
         ):
-            return lake.make_copy(session, request)
+            return find_missing(session, [f"{root}/{folder}" for folder in folders])
+
+    def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
+        """The files that tables of these heads read and that are gone."""
+        lake = self._lakes[table_format.name]
+        found: dict[PhysicalName, tuple[str, ...]] = {}
+        for head in heads:
+            with (
+                self._sessions.task(f"files of {head.physical}", {}, may_change=False) as session,
+                self._failures(f"looking for the files of `{head.generation}`"),
+            ):
+                # Files that were rewritten since are not missed.
+                self._pins.renew(session, head)
+                found[head.physical] = lake.missing_files(session, self._pins.applied(head))
+        return {physical: files for physical, files in found.items() if files}
 
     def publish(self, publish: Publish) -> int | None:
         """Carry out a decided publish."""
@@ -309,6 +358,20 @@ class SparkEngine:
     def close(self) -> None:
         """End what was started here."""
         self._sessions.close()
+
+    def _read(self, request: Request, work: Callable[[Request], Answer], *, once: bool = False) -> Answer:
+        """Do work that reads recorded versions of tables; where one can no longer be read, read what stands in for it.
+
+        What must not be done twice in the same way is done `once`, and fails as something that may be tried again.
+        """
+        try:
+            return work(self._pins.applied(request))
+        except LaminaError as error:
+            if not cannot_be_read(error.__cause__) or not self._pins.renew(self._sessions.catalog(), request):
+                raise
+            if once:
+                raise TransientFailure(error.message, hint="run the command again") from error
+        return work(self._pins.applied(request))
 
     @contextmanager
     def _failures(self, doing: str, sql: str | None = None) -> Iterator[None]:

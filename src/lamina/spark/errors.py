@@ -24,6 +24,7 @@ from lamina.errors import (
     TransientFailure,
     WarehouseUnwritable,
 )
+from lamina.spark.retried import retried_as
 
 if TYPE_CHECKING:
     from lamina.errors import Location
@@ -34,21 +35,7 @@ SparkFailure = (PySparkException, Py4JError, OSError)
 Found = TypeVar("Found", bound=LaminaError)
 
 _CANCELLED = frozenset({"OPERATION_CANCELED", "INTERRUPTED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED"})
-_TRANSIENT = frozenset(
-    {
-        "RETRIES_EXCEEDED",
-        # Somebody replaced files of a table while it was read; a retry looks at the table anew.
-        "FAILED_READ_FILE.FILE_NOT_EXIST",
-        "UNABLE_TO_ACQUIRE_MEMORY",
-        "INVALID_HANDLE.SESSION_NOT_FOUND",
-        "INVALID_HANDLE.SESSION_CLOSED",
-        "INVALID_HANDLE.SESSION_CHANGED",
-        "INVALID_HANDLE.OPERATION_NOT_FOUND",
-        "INVALID_HANDLE.OPERATION_ABANDONED",
-    }
-)
 _VAGUE = ("_LEGACY_ERROR", "TASK_WRITE_FAILED", "FAILED_", "INTERNAL_ERROR")
-_LOST = ("ExecutorLostFailure", "FetchFailed", "SparkContext was shut down", "java.net.ConnectException")
 _CONNECTION_CLASSES = frozenset(
     {"RpcError", "_InactiveRpcError", "_MultiThreadedRendezvous", "SparkConnectGrpcException", "RetriesExceeded"}
 )
@@ -91,18 +78,18 @@ def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, q
     if isinstance(error, LaminaError):
         return error
     condition = condition_of(error)
-    text = _text_of(error)
     if is_cancelled or condition in _CANCELLED:
         return Cancelled(f"{doing} was cancelled")
     if isinstance(error, PythonException):
         return QueryFailed(
             f"{doing} failed in Python code that runs on Spark: {_last_python_line(_chain(error)[0][0])}"
         )
-    # Words decide only where no condition does: those of an error about data may come out of the data.
-    words = text if condition is None or condition.startswith(_VAGUE) else ""
-    if is_connection_lost(error) or condition in _TRANSIENT or any(name in words for name in _LOST):
+    words = _words_of(error, condition)
+    retried = retried_as(condition, words)
+    if retried is not None or is_connection_lost(error):
+        happened = retried.happened if retried is not None else "lost its connection to Spark"
         return TransientFailure(
-            f"{doing} lost its connection or an executor: {summary_of(error)}",
+            f"{doing} {happened}: {summary_of(error)}",
             hint="run the command again; what is finished is not repeated",
         )
     refusal = _system_refusal(words)
@@ -120,7 +107,9 @@ def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, q
 
 def translate_statement(error: BaseException, doing: str) -> LaminaError:
     """Like `translate`, for a catalog statement: one whose answer was lost may still land."""
-    if is_connection_lost(error) or (condition_of(error) in _TRANSIENT | _CANCELLED):
+    condition = condition_of(error)
+    retried = retried_as(condition, _words_of(error, condition))
+    if is_connection_lost(error) or condition in _CANCELLED or (retried is not None and retried.is_unanswered):
         return StatementUnanswered(
             f"{doing} got no answer from Spark: {summary_of(error)}",
             hint="run the command again; it looks at what was done before it goes on",
@@ -182,6 +171,11 @@ def _chain(error: BaseException) -> list[tuple[str, str | None]]:
 def _text_of(error: BaseException) -> str:
     """Every message on the way to the innermost cause."""
     return "\n".join(message for message, _ in _chain(error))
+
+
+def _words_of(error: BaseException, condition: str | None) -> str:
+    """What may be searched for names: words decide only where no condition does, as others may come out of the data."""
+    return _text_of(error) if condition is None or condition.startswith(_VAGUE) else ""
 
 
 def _shorten(text: str) -> str:

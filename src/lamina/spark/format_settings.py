@@ -103,7 +103,7 @@ def format_settings(
             catalog: f"{_ICEBERG_CLASSES}SparkCatalog",
             f"{catalog}.type": "jdbc",
             # Sessions of one process each have a connection: they wait for each other.
-            f"{catalog}.uri": f"jdbc:sqlite:{home / 'iceberg.db'}?busy_timeout=60000",
+            f"{catalog}.uri": own_iceberg(home),
             f"{catalog}.jdbc.schema-version": "V1",
             f"{catalog}.warehouse": str(home / "iceberg"),
             # A table kept in memory would be read as it was half a minute ago.
@@ -118,12 +118,22 @@ def format_settings(
     return settings | {key: value for key, value in given.items() if key in settings and key not in own_words}
 
 
+def own_iceberg(home: Path) -> str:
+    """The address of Lamina's own catalog of Iceberg tables."""
+    return f"jdbc:sqlite:{home.absolute() / 'iceberg.db'}?busy_timeout=60000"
+
+
+def iceberg_catalogs(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """The catalogs that are Iceberg's."""
+    return tuple(name for name, text in catalog_classes(settings).items() if text.startswith(_ICEBERG_CLASSES))
+
+
 def find_iceberg_catalog(settings: Mapping[str, str]) -> str | None:
     """The catalog in which a session keeps Iceberg tables of models that name none.
 
     Among several that are Iceberg's it is the one in which Spark looks for names without a catalog, or Lamina's.
     """
-    found = [name for name, text in catalog_classes(settings).items() if text.startswith(_ICEBERG_CLASSES)]
+    found = iceberg_catalogs(settings)
     first_choice = (settings.get("spark.sql.defaultCatalog"), "spark_catalog", ICEBERG_CATALOG)
     chosen = next((name for name in first_choice if name in found), None)
     return chosen or (found[0] if len(found) == 1 else None)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.app.ports import Landing
 from lamina.app.records import CommitRows, FastForward, WriteThrough
-from lamina.errors import EngineError, PublishRefused, StatementUnanswered
+from lamina.errors import EngineError, FilesRewritten, PublishRefused, StatementUnanswered
 from lamina.spark.errors import is_failure_of_spark, translate_statement
 from lamina.spark.formats.delta import commit, fence
-from lamina.spark.formats.iceberg import drop_branch_text, fast_forward_text, is_landed_text
+from lamina.spark.formats.iceberg import (
+    ancestry,
+    drop_branch_text,
+    fast_forward_text,
+    is_landed_text,
+    lineage,
+    reference_text,
+    snapshots_text,
+    way_from,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from lamina.spark.catalog import Catalog
     from lamina.spark.session import Sessions
 
+Found = TypeVar("Found")
 _HINT = "something other than Lamina changed the table or restricts it; mend that and run the command again"
 
 
@@ -46,8 +56,7 @@ class InPlaceChanges:
         """Keep a change from landing any more; answers where it is if it had landed before."""
         match publish:
             case CommitRows() | WriteThrough():
-                version = self._apart(publish, lambda session: fence(session, publish))
-                return None if version is None else Landing(snapshot=version)
+                return self._apart(publish, lambda session: fence(session, publish))
             case FastForward():
                 text = drop_branch_text(publish.generation, publish.branch)
                 self._catalog.execute(text, f"forgetting branch `{publish.branch}`")
@@ -64,6 +73,11 @@ class InPlaceChanges:
             if not self._is_landed(publish):
                 if error.is_retryable:
                     raise
+                if self._may_be_rewritten(publish):
+                    raise FilesRewritten(
+                        f"files of `{publish.generation}` were rewritten while new rows were written for it",
+                        hint="run the command again; it writes them once more",
+                    ) from error
                 raise PublishRefused(error.message, hint=_HINT) from error
         if publish.former is not None:
             text = drop_branch_text(publish.generation, publish.former)
@@ -72,6 +86,18 @@ class InPlaceChanges:
 
     def _is_landed(self, publish: FastForward) -> bool:
         return bool(self._catalog.read(is_landed_text(publish), f"looking at the history of `{publish.generation}`"))
+
+    def _may_be_rewritten(self, publish: FastForward) -> bool:
+        """Whether the table may hold the rows that the branch was made from, in other files.
+
+        The next try makes sure of it where that cannot be told any more.
+        """
+        doing = f"looking at the history of `{publish.generation}`"
+        made_from = ancestry(self._catalog.read(snapshots_text(publish.generation), doing))
+        main = self._catalog.read(reference_text(publish.generation, "main"), doing)
+        if not main:
+            return False
+        return way_from(made_from, main[0][0], lineage(made_from, publish.head.snapshot)) != "changed"
 
     def _refusable(self, publish: InPlace, work: Callable[[SparkSession], int | None]) -> int | None:
         try:
@@ -83,7 +109,7 @@ class InPlaceChanges:
                 raise
             raise PublishRefused(error.message, hint=_HINT) from error
 
-    def _apart(self, publish: InPlace, work: Callable[[SparkSession], int | None]) -> int | None:
+    def _apart(self, publish: InPlace, work: Callable[[SparkSession], Found]) -> Found:
         with self._sessions.apart() as session:
             try:
                 return work(session)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from lamina.app.key_ranges import unit_key
 from lamina.app.records import PartitionColumn
 from lamina.errors import BadModelResult, BadTime
 from lamina.spark.types import is_integer
@@ -37,7 +38,6 @@ _NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _BUCKET = re.compile(r"bucket\s*\(\s*(\d+)\s*,\s*(.+)\)", re.IGNORECASE | re.DOTALL)
 _TRUNCATE = re.compile(r"truncate\s*\(\s*(\d+)\s*,\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
-_TRANSFORM_PATTERNS = {"years": "yyyy", "months": "yyyy-MM", "hours": "yyyy-MM-dd-HH"}
 _DIGIT_FORMAT = re.compile(r"(?:[^%]|%[YmdHMSf])+")
 
 
@@ -76,11 +76,6 @@ def is_attempt(column: PartitionColumn) -> bool:
     return column.expression == _ATTEMPT
 
 
-def day_expression(column: str) -> str:
-    """The hidden key of a timestamp column; the session is in UTC."""
-    return f"CAST(CAST({quote(column)} AS DATE) AS STRING)"
-
-
 def _identity_expression(column: str) -> str:
     return f"CAST({quote(column)} AS STRING)"
 
@@ -91,7 +86,7 @@ def _plan_one(index: int, text: str, columns: Sequence[Column]) -> PartitionColu
     if column is None:
         return PartitionColumn(name=hidden, type="string", expression=_hidden_expression(text, columns))
     if column.type in {"timestamp", "timestamp_ntz"}:
-        return PartitionColumn(name=hidden, type="string", expression=day_expression(column.name))
+        return PartitionColumn(name=hidden, type="string", expression=unit_key("days", column.name))
     is_simple = column.type in {"date", "string", "boolean"} or is_integer(column.type or "")
     if is_simple and _FILTERABLE.fullmatch(column.name):
         return PartitionColumn(name=column.name, type=column.type or "string")
@@ -103,10 +98,7 @@ def _hidden_expression(text: str, columns: Sequence[Column]) -> str:
     if transform is not None:
         column = _column_named(transform[2], columns)
         if column is not None:
-            unit = transform[1].lower().removesuffix("s") + "s"
-            if unit == "days":
-                return day_expression(column.name)
-            return f"date_format({quote(column.name)}, '{_TRANSFORM_PATTERNS[unit]}')"
+            return unit_key(transform[1].lower().removesuffix("s") + "s", column.name)
     truncated = _TRUNCATE.fullmatch(text)
     cut = _column_named(truncated[2], columns) if truncated is not None else None
     if truncated is not None and cut is not None:
@@ -173,7 +165,7 @@ def find_time_key(partition_columns: Sequence[PartitionColumn], time: Column, de
     is_text = time.type == "string" or is_integer(time.type or "")
     time_format = declared.format or DEFAULT_TIME_FORMAT if is_text else "%Y-%m-%d"
     for index, column in enumerate(partition_columns):
-        if column.expression == day_expression(time.name) and not is_text:
+        if column.expression == unit_key("days", time.name) and not is_text:
             return TimeKey(index=index, is_day=time.type != "date", time_format="%Y-%m-%d")
         is_itself = column.expression == identity or (not column.is_hidden and column.name == time.name)
         if is_itself and (is_text or time.type == "date"):

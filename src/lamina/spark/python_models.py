@@ -150,8 +150,9 @@ def _session_state(session: SparkSession) -> dict[str, str]:
     """Everything of a session that a model could change and another query would feel."""
     settings = session.conf.getAll.items()
     state = {f"setting `{key}`": value for key, value in settings if not key.startswith(_SET_BY_FORMATS)}
-    catalog, schema = session.sql("SELECT current_catalog(), current_schema()").collect()[0]
-    state["current catalog"], state["current schema"] = catalog, schema
+    # Asked without a query, which would be a job.
+    state["current catalog"] = session.catalog.currentCatalog()
+    state["current schema"] = session.catalog.currentDatabase()
     # Views of the session itself are listed in every schema, and here with nothing but views that all sessions share.
     for row in session.sql("SHOW VIEWS IN global_temp").collect():
         if not row.namespace:

@@ -15,12 +15,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
+from lamina.app.ports import Standing
 from lamina.errors import Cancelled, EngineError, SparkStartFailed
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.embedded import PRUNE_ALL_THE_SAME, EmbeddedSpark, SparkSettings
 from lamina.spark.errors import condition_of, summary_of
-from lamina.spark.format_settings import check_session, find_iceberg_catalog
+from lamina.spark.format_settings import check_session, find_iceberg_catalog, iceberg_catalogs
 from lamina.spark.logs import quiet_python_loggers
+from lamina.spark.pins import UNCHECKED
+from lamina.spark.places import connection_key, remember_place
 from lamina.spark.reachable import check_server, without_secrets
 
 if TYPE_CHECKING:
@@ -34,8 +37,10 @@ __all__ = ["Sessions", "SparkSettings", "is_connect"]
 
 _TAG_LENGTH = 200
 _INTERRUPT_SECONDS = 0.5
+_UNANSWERED_SECONDS = 5.0
 _FAREWELL_SECONDS = 5
 _FORMATS_FILE = "formats"
+_DEFAULT_CATALOG, _SPARK_CATALOG = "spark.sql.defaultCatalog", "spark_catalog"
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -72,8 +77,8 @@ class Sessions:
         """Whether `interrupt` was called since the last `prepare`: no task goes on, and none begins."""
         return self._is_stopped
 
-    def prepare(self, command: str, formats: frozenset[str] = frozenset(), *, named: bool = False) -> bool:
-        """Start Spark if need be; answer whether this process holds the embedded catalog alone.
+    def prepare(self, command: str, formats: frozenset[str] = frozenset(), *, named: bool = False) -> Standing:
+        """Start Spark if need be; answer by what others can tell that it has ended.
 
         Formats that were needed once in a project are had from then on. A Spark of our own that runs without one of
         them is ended and started anew.
@@ -82,6 +87,10 @@ class Sessions:
         anew by every command, so sessions are not used beyond one.
         """
         self._command, self._is_stopped = command, False
+        if self._handed_in is not None:
+            _check_handed_in(self._handed_in)
+            # Its current schema may be another one by now.
+            self.forget_catalog()
         if self._is_own:
             self._have(formats)
         elif formats:
@@ -91,7 +100,18 @@ class Sessions:
             idle, self._idle = self._idle, []
         for session in idle:
             _discard(session)
-        return self._embedded is not None and self._settings.has_embedded_catalog
+        return self._embedded.standing() if self._embedded is not None else Standing()
+
+    @property
+    def shares_disks(self) -> bool:
+        """Whether every machine of the cluster is said to see the same folders."""
+        return self._settings.shared_warehouse
+
+    def remember_place(self, schema: str, location: str) -> None:
+        """Keep where a schema's tables lie; a Connect server may mean a disk of another machine."""
+        if not is_connect(self.root()):
+            connection = connection_key(self._settings.remote, self._settings.config)
+            remember_place(self._settings.home, connection, schema, location)
 
     @property
     def _is_own(self) -> bool:
@@ -177,8 +197,9 @@ class Sessions:
     def interrupt(self) -> None:
         """Stop every job of every task in progress, and waiting for the catalog; no task begins until `prepare`.
 
-        On a Connect server the shuffle of a query may outlive this: Spark 4.1 begins its job in a thread of its own,
-        and interrupts only jobs that have begun. What it computes is used by nobody.
+        On a Connect server a job may outlive this: Spark 4.1 interrupts each operation only once, and the compiler of
+        generated code takes an interrupt for a failure to compile and goes on without; and a shuffle begins its job in
+        a thread of its own, which may be after the interrupt. Nobody waits for such a job nor uses what it computes.
         """
         with self._guard:
             self._cancellations += 1
@@ -190,20 +211,26 @@ class Sessions:
         interrupting.join(_INTERRUPT_SECONDS)
 
     def _keep_interrupting(self) -> None:
-        """Interrupt again and again: a task may have been just about to start its next job."""
-        while self._interrupt_cancelled():
+        """Interrupt again and again: a task may have been just about to start its next job.
+
+        A Connect server that does not answer has lost the interrupt. Releasing the session there ends what waits here.
+        """
+        begun = time.monotonic()
+        while sessions := self._cancelled():
+            is_unanswered = time.monotonic() - begun > _UNANSWERED_SECONDS
+            for session in sessions:
+                if is_unanswered and is_connect(session):
+                    _release(session.client)
+                    continue
+                # A session that has just ended, or a server that is gone, has nothing left to stop.
+                with suppress(Exception):
+                    session.interruptAll()
             time.sleep(_INTERRUPT_SECONDS)
 
-    def _interrupt_cancelled(self) -> int:
-        """Interrupt the tasks that began before the last cancellation; answers how many there are."""
+    def _cancelled(self) -> list[Any]:
+        """The sessions of the tasks in progress that began before the last cancellation."""
         with self._guard:
-            sessions = [session for session, began in self._busy.values() if began < self._cancellations]
-        for session in sessions:
-            try:
-                session.interruptAll()
-            except Exception:  # noqa: BLE001  # a session that has just ended, or a server that is gone, has nothing left to stop
-                continue
-        return len(sessions)
+            return [session for session, began in self._busy.values() if began < self._cancellations]
 
     def close(self) -> None:
         """Let go of everything made here; a session handed in stays as it is."""
@@ -286,15 +313,25 @@ class Sessions:
         root = self.root()
         if not is_connect(root):
             session = root.newSession()
+            if root is self._handed_in:
+                _copy_settings(root, session)
         else:
             # What is still on its way when a session ends is of no interest to anyone.
             warnings.filterwarnings("ignore", message="ReleaseExecute failed")
             clone = getattr(root, "cloneSession", None)
             session = clone() if clone else SparkSession.builder.remote(self._settings.remote or "").create()
+        if root is self._handed_in:
+            _use_schema_of(root, session, self.settings_in_force().get(_DEFAULT_CATALOG, _SPARK_CATALOG))
         if is_connect(session) and root is not self._handed_in:
             self._configure(session, self._settings.config)
         session.conf.set("spark.sql.session.timeZone", "UTC")
         session.conf.set(*PRUNE_ALL_THE_SAME)
+        session.conf.set(*UNCHECKED)
+        if not self._is_own:
+            # By default a session keeps Iceberg tables as they were when it last read them, and misses what others
+            # have written since. Catalogs are made when a session first uses them.
+            for catalog in iceberg_catalogs(self.settings_in_force()):
+                session.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
         return session
 
     def _configure(self, session: SparkSession, settings: Mapping[str, Setting]) -> None:
@@ -308,6 +345,42 @@ class Sessions:
                 ) from error
         if settings:
             session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def _copy_settings(root: SparkSession, session: SparkSession) -> None:
+    """Give a derived session what somebody has set in theirs since it was started; the rest it has anyway."""
+    had = session.conf.getAll
+    for key, value in root.conf.getAll.items():
+        if had.get(key) != value:
+            # What cannot be changed any more was not changed there either.
+            with suppress(PySparkException):
+                session.conf.set(key, value)
+
+
+def _check_handed_in(session: SparkSession) -> None:
+    """Other sessions are made from it; in older versions there is no way to make one without the server's address."""
+    if is_connect(session) and not hasattr(session, "cloneSession"):
+        raise EngineError(
+            "a session of Spark Connect can be handed in from PySpark 4.1 on",
+            hint="install a newer PySpark, or hand in no session and name its server as `spark.remote` in lamina.yaml",
+        )
+
+
+def _use_schema_of(root: SparkSession, session: SparkSession, default: str) -> None:
+    """Have names without a schema mean in a derived session what they mean in somebody's own.
+
+    Names with a schema and without a catalog, as Lamina's own statements have them, mean the default catalog's. So a
+    schema of another catalog is not taken along.
+    """
+    if root.catalog.currentCatalog() != default:
+        if session.catalog.currentCatalog() != default:
+            session.catalog.setCurrentCatalog(default)
+        return
+    schema = root.catalog.currentDatabase()
+    if session.catalog.currentDatabase() != schema:
+        # It may be gone by now, which is no matter to those who do not use it.
+        with suppress(PySparkException):
+            session.catalog.setCurrentDatabase(schema)
 
 
 def _remembered_formats(home: Path) -> frozenset[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lamina.app.partition_sql import partition_value
 from lamina.graph.model import Column
-from lamina.sql.names import quote
+from lamina.sql.names import quote, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,12 +46,6 @@ MARKER = "SELECT /* lamina "
 _MARKER = re.compile(r"SELECT /\* lamina ([^*]*) \*/")
 
 
-def text_literal(text: str) -> str:
-    """A string in Spark SQL."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
 def table_name(dotted: str) -> str:
     """A dotted name with every part in backticks."""
     return quote(*dotted.split("."))
@@ -76,7 +71,7 @@ def create_generation(
     said = f"\nCOMMENT {text_literal(comment)}" if comment else ""
     return (
         f"CREATE TABLE {table_name(name)} (\n  " + ",\n  ".join(columns) + f"\n)\nUSING parquet{partitioned}"
-        f"\nLOCATION {text_literal(location)}{said}\nTBLPROPERTIES ({_properties(properties)})"
+        f"\nLOCATION {text_literal(location)}{said}\nTBLPROPERTIES ({properties_text(properties)})"
     )
 
 
@@ -98,7 +93,7 @@ def create_table(
     text += f"\nPARTITIONED BY ({', '.join(partitioned_by)})" if partitioned_by else ""
     text += f"\nCLUSTER BY ({', '.join(clustered_by)})" if clustered_by else ""
     text += f"\nCOMMENT {text_literal(comment)}" if comment else ""
-    return f"{text}\nTBLPROPERTIES ({_properties(properties or {})})"
+    return f"{text}\nTBLPROPERTIES ({properties_text(properties or {})})"
 
 
 def add_partitions(name: str, columns: Sequence[PartitionColumn], locations: Iterable[tuple[PartitionKey, str]]) -> str:
@@ -109,7 +104,7 @@ def add_partitions(name: str, columns: Sequence[PartitionColumn], locations: Ite
 
 def partition_spec(columns: Sequence[PartitionColumn], key: PartitionKey) -> str:
     values = ", ".join(
-        f"{quote(column.name)} = {_value(column, value)}" for column, value in zip(columns, key, strict=True)
+        f"{quote(column.name)} = {partition_value(column, value)}" for column, value in zip(columns, key, strict=True)
     )
     return f"PARTITION ({values})"
 
@@ -132,7 +127,7 @@ def create_view(
     """A view where there is none; without columns it shows those of the query."""
     listed = ",\n  ".join(f"{quote(column.name)}{_comment(column.comment)}" for column in columns)
     head = f"CREATE VIEW {table_name(name)}" + (f" (\n  {listed}\n)" if listed else "")
-    return f"{head}{_comment(comment)}\nTBLPROPERTIES ({_properties(properties)})\nAS {query}"
+    return f"{head}{_comment(comment)}\nTBLPROPERTIES ({properties_text(properties)})\nAS {query}"
 
 
 def alter_view(name: str, query: str) -> str:
@@ -142,7 +137,7 @@ def alter_view(name: str, query: str) -> str:
 
 def set_view_properties(name: str, properties: Mapping[str, Setting]) -> str:
     """Properties of a view that exists; the one named `comment` is its comment."""
-    return f"ALTER VIEW {table_name(name)} SET TBLPROPERTIES ({_properties(properties)})"
+    return f"ALTER VIEW {table_name(name)} SET TBLPROPERTIES ({properties_text(properties)})"
 
 
 def _column(column: Column) -> str:
@@ -153,21 +148,10 @@ def _comment(comment: str | None) -> str:
     return f" COMMENT {text_literal(comment)}" if comment else ""
 
 
-def _properties(properties: Mapping[str, Setting]) -> str:
+def properties_text(properties: Mapping[str, Setting]) -> str:
+    """Properties as TBLPROPERTIES takes them."""
     return ", ".join(
         f"{text_literal(key)} = {text_literal(setting_text(value))}"
         for key, value in properties.items()
         if value is not None
     )
-
-
-def _value(column: PartitionColumn, value: str | None) -> str:
-    if value is None:
-        return "NULL"
-    match column.type:
-        case "date":
-            return f"DATE {text_literal(value)}"
-        case "string":
-            return text_literal(value)
-        case _:
-            return value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import assert_never
 
 from lamina.app.records import AddPartitions, SetView, SwitchGeneration
+from lamina.app.rendering import stored_query
 from lamina.errors import EngineError, NameTaken
 from lamina.spark.catalog import condition_behind
 from lamina.spark.partitions import escape
@@ -72,7 +73,9 @@ def carry_out(catalog: Catalog, publish: AddPartitions | SwitchGeneration | SetV
         case AddPartitions():
             _add_partitions(catalog, publish)
         case SwitchGeneration():
-            _set_version_view(catalog, publish, table_name(publish.generation))
+            is_one = publish.beneath is None
+            source = table_name(publish.generation) if is_one else f"({stored_query(publish)})"
+            _set_version_view(catalog, publish, source)
         case SetView():
             _set_query_view(catalog, publish)
         case _:

@@ -23,7 +23,12 @@ _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 
 def read_back(session: SparkSession, path: str, schema: StructType | str) -> DataFrame:
     """The rows below a folder; what looks like a pattern in its path is taken as it is."""
-    return session.read.schema(schema).parquet(_GLOB.sub(r"\\\1", path))
+    return session.read.schema(schema).parquet(as_it_is(path))
+
+
+def as_it_is(path: str) -> str:
+    """A path in which nothing is taken for a pattern."""
+    return _GLOB.sub(r"\\\1", path)
 
 
 def partitions_below(written: DataFrame, folder: str) -> dict[PartitionKey, str]:

@@ -63,10 +63,14 @@ class MergeClause:
         return tuple(each.column for each in self.action.assignments) if isinstance(self.action, UpdateSome) else ()
 
     @property
+    def values(self) -> tuple[str, ...]:
+        """What columns are set to, where it names them."""
+        return tuple(each.value for each in self.action.assignments) if isinstance(self.action, UpdateSome) else ()
+
+    @property
     def expressions(self) -> tuple[str, ...]:
         """The condition, and what columns are set to."""
-        values = tuple(each.value for each in self.action.assignments) if isinstance(self.action, UpdateSome) else ()
-        return (self.condition, *values) if self.condition is not None else values
+        return (self.condition, *self.values) if self.condition is not None else self.values
 
 
 def read_merge_clauses(
@@ -86,6 +90,36 @@ def read_merge_clauses(
                 location=location,
             )
     return clauses
+
+
+def differs_when_repeated(texts: Sequence[str]) -> bool:
+    """Whether a run that is done a second time may leave other rows than it left the first time.
+
+    A new row that was added, or has taken the place of another, matches itself then. A column must be set to the new
+    row's own value, or the row changes again; one that was deleted comes back. And where the table has a say in which
+    of several clauses applies, another may apply than the first time, unless all of them replace the whole row.
+    """
+    clauses = read_merge_clauses(texts)
+    if all(isinstance(clause.action, UpdateAll) for clause in clauses):
+        return False
+    chooses_by_target = len(clauses) > 1 and any(_names_target(clause.condition or "") for clause in clauses)
+    return chooses_by_target or not all(_takes_over(clause.action) for clause in clauses)
+
+
+def _takes_over(action: MergeAction) -> bool:
+    """Whether the row of the table gets values of the same columns of the new row, and nothing else happens to it."""
+    if isinstance(action, UpdateSome):
+        return all(_words(each.value) == ["source", ".", each.column.casefold()] for each in action.assignments)
+    return isinstance(action, UpdateAll)
+
+
+def _names_target(text: str) -> bool:
+    return "target" in _words(text)
+
+
+def _words(text: str) -> list[str]:
+    lexed = lex(Fragment(text=text, location=Location(), dialect="spark"))
+    return [token.text.casefold() for token in lexed.tokens]
 
 
 def clauses_to_spark(texts: Sequence[str], dialect: str, location: Location | None = None) -> tuple[str, ...]:

@@ -85,6 +85,12 @@ def parse_table_name(text: str, dialect: str = "spark") -> TableName:
     return make_table_name(parts)
 
 
+def text_literal(text: str) -> str:
+    """A string in Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def quote(*parts: str) -> str:
     """Spark SQL text of a name: every part in backticks, joined by dots."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

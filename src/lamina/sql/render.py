@@ -11,7 +11,7 @@ from sqlglot import TokenType
 from typing_extensions import assert_never
 
 from lamina.errors import BadPropertyValue, SyntaxProblem
-from lamina.sql.names import quote
+from lamina.sql.names import quote, text_literal
 from lamina.sql.scopes import bind
 from lamina.sql.session_statements import statement_parts
 from lamina.sql.syntax import end_of_query, parse_query, place, to_spark, tokenise
@@ -197,14 +197,14 @@ def _text_condition(
     if "%z" not in time_format:
         # With the offset in the text, Spark does not fall back on the session's time zone.
         text, pattern = f"concat({text}, 'Z')", f"{pattern}XXX"
-    parsed = f"try_to_timestamp({text}, {_string(pattern)})"
+    parsed = f"try_to_timestamp({text}, {text_literal(pattern)})"
     exact = f"{parsed} >= TIMESTAMP '{_clock(first)}+00:00' AND {parsed} < TIMESTAMP '{_clock(after)}+00:00'"
     if not _is_sortable(directives):
         return exact
     # Comparing the values as they are decides nothing more, but lets Spark skip partitions and row groups.
     low, high = _write(first, directives), _write(after, directives)
     if kind == "string":
-        low, high = _string(low), _string(high)
+        low, high = text_literal(low), text_literal(high)
     return f"{name} >= {low} AND {name} <= {high} AND {exact}"
 
 
@@ -235,11 +235,6 @@ def _write(moment: datetime, directives: Sequence[tuple[str, str]]) -> str:
 def _quote_literal(literal: str) -> str:
     quoted = literal.replace("'", "''")
     return f"'{quoted}'" if re.search(r"[A-Za-z\[\]{}#']", literal) else quoted
-
-
-def _string(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _clock(moment: datetime) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lamina.sql.window_times import DAY, EVERYTHING, InputWindow, TimeType, combined_width
+from lamina.sql.input_windows import EVERYTHING, InputWindow
+from lamina.sql.window_times import DAY, TimeType, combined_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,10 +8,11 @@ from typing import Literal, TypeAlias
 
 from sqlglot import exp
 
+from lamina.sql.input_windows import Base, InputWindow, Offset
+
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 
-Base: TypeAlias = Literal["start", "end"]
 TimeType: TypeAlias = Literal["date", "timestamp", "string", "unknown"]
 TimeKind: TypeAlias = Literal["date", "timestamp", "day text", "midnight text", "text", "unknown"]
 
@@ -42,32 +43,6 @@ _CAST_TYPES: dict[object, TimeType] = {
     exp.DType.TIMESTAMPNTZ: "timestamp",
     exp.DType.TEXT: "string",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offset:
-    """A moment relative to an interval: months are added first, as Spark's `add_months` does, then micros."""
-
-    base: Base
-    """The interval's start, or its exclusive end."""
-    months: int = 0
-    micros: int = 0
-    is_day: bool = False
-    """Whether the moment is rounded down to the beginning of its day in the end; only lower bounds are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputWindow:
-    """A half-open stretch of a parent's time; None is no bound.
-
-    For some or all intervals `upper` may not lie after `lower`: then nothing is read.
-    """
-
-    lower: Offset | None
-    upper: Offset | None
-
-
-EVERYTHING = InputWindow(lower=None, upper=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

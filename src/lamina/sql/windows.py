@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from lamina.errors import SyntaxProblem
 from lamina.sql.canonical import mixes_commas_and_joins
+from lamina.sql.input_windows import EVERYTHING, InputWindow, Offset
 from lamina.sql.names import MOST_PARTS, make_table_name
 from lamina.sql.outputs import is_star, spark_name
 from lamina.sql.relations import Doubt, alias_columns
@@ -35,17 +36,7 @@ from lamina.sql.window_relations import (
     star_columns,
     united_column,
 )
-from lamina.sql.window_times import (
-    DAY,
-    EVERYTHING,
-    InputWindow,
-    Offset,
-    TimeArithmetic,
-    Value,
-    read_shift,
-    read_transformation,
-    time_type,
-)
+from lamina.sql.window_times import DAY, TimeArithmetic, Value, read_shift, read_transformation, time_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

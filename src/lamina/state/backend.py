@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, TableValuedAlias
 
+    from lamina.timeline.interval import Instant
+
 
 class Backend(Protocol):
     """A database. Errors that leave its transactions are `StateError`s."""
@@ -33,6 +35,10 @@ class Backend(Protocol):
 
     def listed(self, parameter: str) -> TableValuedAlias:
         """The texts of a JSON array, given as a parameter, as rows with the column `value`."""
+        ...
+
+    def now(self, connection: Connection) -> Instant:
+        """The moment by the clock that everyone shares who shares the database."""
         ...
 
     def dispose(self) -> None:

@@ -8,7 +8,9 @@ that is added to a class raises `FORMAT_VERSION`, because an older Lamina would 
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from lamina.app.records import (
     AddPartitions,
     Attempt,
+    Beneath,
     CommitRows,
     Contents,
     FastForward,
@@ -66,7 +69,8 @@ from lamina.graph.model import (
 )
 from lamina.planning.inputs import AuditOutcomes, Read
 from lamina.sql.fragment import Fragment
-from lamina.sql.window_times import InputWindow, Offset
+from lamina.sql.input_windows import InputWindow, Offset
+from lamina.state.shapes import NO_SHAPE
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Instant, Interval, Intervals
 
@@ -382,6 +386,7 @@ MODEL = _record(
     run_despite_unchanged=PLAIN,
     wait_for_parents=PLAIN,
     follow_rewrites=PLAIN,
+    seed_copy=PLAIN,
     windows=_mapping(_WINDOW),
     further=_SETTINGS,
 )
@@ -396,6 +401,8 @@ SHAPE = _record(
     columns=_many(_COLUMN),
     partition_columns=_many(_record(PartitionColumn, name=PLAIN, type=PLAIN, expression=PLAIN)),
 )
+# A publish is stored with the name of its shape beside it; whoever reads it puts the shape in.
+_SHAPE_BESIDE = Codec(encode=lambda _shape: None, decode=lambda _data: NO_SHAPE)
 _CONTENTS = Codec(
     encode=lambda contents: [
         [[time.start.micros, time.end.micros] if time else None, text] for time, text in contents.items()
@@ -404,22 +411,50 @@ _CONTENTS = Codec(
         {Interval(Instant(time[0]), Instant(time[1])) if time else None: text for time, text in pairs}
     ),
 )
+_FEW_KEYS = 8
+
+
+def _pack_keys(keys: tuple[PartitionKey, ...]) -> list[Any] | str:
+    """Many keys are much alike, and are written with every batch."""
+    plain = [list(key) for key in keys]
+    if len(plain) <= _FEW_KEYS:
+        return plain
+    return base64.b85encode(zlib.compress(json.dumps(plain).encode(), 9)).decode()
+
+
+def _unpack_keys(data: list[Any] | str) -> tuple[PartitionKey, ...]:
+    plain = data if isinstance(data, list) else json.loads(zlib.decompress(base64.b85decode(data)))
+    return tuple(map(tuple, plain))
+
+
+_KEYS = Codec(encode=_pack_keys, decode=_unpack_keys)
+_BENEATH = _record(Beneath, generation=PLAIN, hidden=_KEYS, above=_optional(_KEYS))
 _HEAD = _record(
     Head,
     physical=PLAIN,
     sequence=PLAIN,
     generation=PLAIN,
     attempt=PLAIN,
-    shape=SHAPE,
+    shape=_SHAPE_BESIDE,
     view_sql=PLAIN,
     contents=_CONTENTS,
     snapshot=PLAIN,
+    beneath=_optional(_BENEATH),
 )
 _IN_PLACE = {"head": _HEAD, "rewritten": _INTERVALS, "is_asked": PLAIN}
 PUBLISH = _union(
-    add_partitions=_record(AddPartitions, physical=PLAIN, generation=PLAIN, shape=SHAPE, partitions=_PARTITIONS),
-    switch_generation=_record(SwitchGeneration, physical=PLAIN, generation=PLAIN, shape=SHAPE, description=PLAIN),
-    set_view=_record(SetView, physical=PLAIN, generation=PLAIN, sql=PLAIN, shape=SHAPE, description=PLAIN),
+    add_partitions=_record(
+        AddPartitions, physical=PLAIN, generation=PLAIN, shape=_SHAPE_BESIDE, partitions=_PARTITIONS
+    ),
+    switch_generation=_record(
+        SwitchGeneration,
+        physical=PLAIN,
+        generation=PLAIN,
+        shape=_SHAPE_BESIDE,
+        description=PLAIN,
+        beneath=_optional(_BENEATH),
+    ),
+    set_view=_record(SetView, physical=PLAIN, generation=PLAIN, sql=PLAIN, shape=_SHAPE_BESIDE, description=PLAIN),
     commit_rows=_record(
         CommitRows,
         **_IN_PLACE,
@@ -461,7 +496,17 @@ class EventDetail:
 
 
 EVENT = _record(EventDetail, publish=_optional(PUBLISH), rows=PLAIN, reason=PLAIN)
-OWNER = _record(Owner, host=PLAIN, boot=PLAIN, process=PLAIN, command=PLAIN, started_at=_INSTANT)
+OWNER = _record(
+    Owner,
+    host=PLAIN,
+    boot=PLAIN,
+    process=PLAIN,
+    command=PLAIN,
+    started_at=_INSTANT,
+    processes=_TEXTS,
+    catalog=PLAIN,
+    is_carried=PLAIN,
+)
 
 # Three texts per node instead of three named fields: an environment has thousands of them.
 _POINTERS = Codec(
@@ -531,6 +576,7 @@ reads_document: Document[tuple[Read, ...]] = Document("reads", _READS)
 intervals_document: Document[Intervals] = Document("intervals", _INTERVALS)
 outcomes_document: Document[Mapping[str, AuditOutcomes]] = Document("audit outcomes", _OUTCOMES)
 contents_document: Document[Contents] = Document("contents", _CONTENTS)
+beneath_document: Document[Beneath] = Document("generation beneath", _BENEATH)
 pointers_document: Document[Mapping[NodeName, Pointer]] = Document("pointers", _POINTERS)
 columns_document: Document[Mapping[str, str]] = Document("column fingerprints", _SETTINGS)
 error_document: Document[Mapping[str, Any]] = Document("error", _SETTINGS)

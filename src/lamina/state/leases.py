@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from lamina.app.records import Lease
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost
-from lamina.timeline.interval import MICROS_PER_SECOND
+from lamina.timeline.interval import MICROS_PER_SECOND, Instant
 
 if TYPE_CHECKING:
+    from lamina.app.ports import FateOf
     from lamina.app.records import Owner
-    from lamina.timeline.interval import Instant
+
+
+def machine_time() -> Instant:
+    """The moment by this machine's clock, for stores that have none of their own."""
+    return Instant.of(datetime.now(timezone.utc))  # noqa: TID251  # here the store is what has a clock
 
 
 def is_expired(lease: Lease, now: Instant) -> bool:
@@ -30,7 +37,7 @@ def expiry(now: Instant, seconds: float) -> Instant:
 
 
 def succeed(
-    former: Lease | None, resource: str, owner: Owner, *, now: Instant, seconds: float, is_alone: bool
+    former: Lease | None, resource: str, owner: Owner, *, now: Instant, seconds: float, fate_of: FateOf
 ) -> tuple[Lease, Lease | None]:
     """The new lease, and the former one where it changes; `LeaseHeld` when it may not be taken.
 
@@ -40,14 +47,18 @@ def succeed(
     lease = Lease(resource=resource, token=token, owner=owner, status="held", expires_at=expiry(now, seconds))
     if former is None or former.status != "held":
         return lease, None
-    if is_alone:
+    fate = fate_of(former)
+    if fate == "settled":
         return lease, replace(former, status="closed")
-    if is_expired(former, now):
+    if fate == "gone" or is_expired(former, now):
         return lease, replace(former, status="lost")
-    raise LeaseHeld(
+    left = (former.expires_at.micros - now.micros) / MICROS_PER_SECOND
+    error = LeaseHeld(
         f"{describe(resource)} is being changed by {former.owner.describe()}",
-        hint=f"wait until it has finished; if it no longer runs, its claim ends at {former.expires_at.isoformat()}",
+        hint=f"wait until it has finished; if it no longer runs, its claim ends in {math.ceil(left)} seconds",
     )
+    error.seconds_left = left
+    raise error
 
 
 def require_held(newest: Lease | None, resource: str, token: int) -> Lease:

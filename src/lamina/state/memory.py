@@ -42,7 +42,7 @@ from lamina.app.records import (
 )
 from lamina.environments.pointers import Revision
 from lamina.planning.inputs import Rewrite, VersionFacts
-from lamina.state.leases import close_lost, expiry, is_unsettled, require_held, succeed
+from lamina.state.leases import close_lost, expiry, is_unsettled, machine_time, require_held, succeed
 from lamina.state.outcomes import NOTHING_ASKED, Outcomes, forgotten, remembered
 from lamina.state.requirements import (
     check,
@@ -54,8 +54,9 @@ from lamina.state.requirements import (
 from lamina.state.work import NOTHING_DONE, Work, require_step, touched, with_done, with_opened, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from lamina.app.ports import FateOf
     from lamina.app.records import AttemptStatus, Fact, LoadRequest, Owner, Requirement, RevisionsSince
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
@@ -247,16 +248,17 @@ class _Contents:
 class MemoryStateStore:
     """The `StateStore` port without a database: a commit works on a copy that takes the place of the original."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], Instant] = machine_time) -> None:
+        self.clock = clock
         self.store_id = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._contents = _Contents()
         self._next_attempt = 1
 
-    def unsettled(self, now: Instant) -> Unsettled:
+    def unsettled(self) -> Unsettled:
         """What the start check looks for."""
         with self._lock:
-            contents = self._contents
+            contents, now = self._contents, self.clock()
             every_lease = (lease for by_token in contents.leases.values() for lease in by_token.values())
             found = [lease for lease in every_lease if is_unsettled(lease, now)]
             behind = (r for by_number in contents.revisions.values() for r in by_number if not r.is_followed)
@@ -302,29 +304,31 @@ class MemoryStateStore:
             self._next_attempt += count
             return first
 
-    def take(self, resource: str, owner: Owner, *, now: Instant, seconds: float, is_alone: bool) -> LeaseGrant:
+    def take(self, resource: str, owner: Owner, *, seconds: float, fate_of: FateOf) -> LeaseGrant:
         """A lease, with what was left unfinished on the resource."""
         with self._lock:
             contents = _copied(self._contents)
-            former = contents.newest_lease(resource)
-            lease, changed = succeed(former, resource, owner, now=now, seconds=seconds, is_alone=is_alone)
+            former, now = contents.newest_lease(resource), self.clock()
+            lease, changed = succeed(former, resource, owner, now=now, seconds=seconds, fate_of=fate_of)
             if changed is not None:
                 contents.leases[resource][changed.token] = changed
             contents.leases[resource][lease.token] = lease
             self._contents = contents
             return LeaseGrant(
                 lease=lease,
+                taken_at=now,
                 unfinished=tuple(a for a in contents.unfinished() if version_resource(a.physical) == resource),
                 lost=tuple(found for found in contents.leases[resource].values() if found.status == "lost"),
             )
 
-    def renew(self, leases: Sequence[Lease], *, now: Instant, seconds: float) -> None:
+    def renew(self, leases: Sequence[Lease], *, seconds: float) -> None:
         """Later expiry for all of them, or for none."""
         with self._lock:
             found = [
                 require_held(self._contents.newest_lease(lease.resource), lease.resource, lease.token)
                 for lease in leases
             ]
+            now = self.clock()
             for lease in found:
                 renewed = replace(lease, expires_at=expiry(now, seconds))
                 self._contents.leases[lease.resource][lease.token] = renewed

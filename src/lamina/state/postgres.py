@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from lamina.errors import BadConfigValue, NoAnswer, StateError, StateUnwritable
 from lamina.state import tables
 from lamina.state.backend import Conflict, bring_up_to_date, create_store, found_version
+from lamina.timeline.interval import Instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
 _CONNECT_SECONDS = 10
-# A command that is stopped in the middle of a commit must not stop the others for ever.
-_SESSION = "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s'"
+# A command that is stopped in the middle of a commit must not stop the others: its session ends before they give up.
+_SESSION = "SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '30s'"
 _TABLE_EXISTS = text("SELECT to_regclass('lamina_store')")
+# Not the time at which the transaction began: it may have waited for its turn since.
+_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
 _LOCK_STORE = select(tables.store.c.schema_version).with_for_update()
 _ONE_CREATOR = text("SELECT pg_advisory_xact_lock(4924614091)")
 
@@ -102,6 +105,10 @@ class PostgresBackend:
                     with self._translated("commit"):
                         transaction.commit()
 
+    def now(self, connection: Connection) -> Instant:
+        """By the server's clock."""
+        return Instant(connection.execute(_NOW).scalar_one())
+
     def dispose(self) -> None:
         """Close all connections."""
         self._engine.dispose()
@@ -111,6 +118,7 @@ class PostgresBackend:
             connection.execute(_ONE_CREATOR)
             version = _existing_version(connection)
             if version is None:
+                _take_over_conditions()
                 create_store(connection)
             elif version < tables.SCHEMA_VERSION:
                 bring_up_to_date(connection, version)
@@ -148,6 +156,12 @@ class PostgresBackend:
     def _without_secrets(self, reason: str) -> str:
         password = self._url.password
         return reason.replace(str(password), "***") if password else reason
+
+
+def _take_over_conditions() -> None:
+    """Let partial indexes have the conditions here that they have on SQLite."""
+    for index in (index for table in tables.metadata.sorted_tables for index in table.indexes):
+        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
 
 
 def _prepare_session(connection: DBAPIConnection, _record: object) -> None:

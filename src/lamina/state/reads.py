@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _leases, _attempts, _events, _unfinished = tables.leases, tables.attempts, tables.attempt_events, tables.unfinished
 _environments, _revisions, _versions = tables.environments, tables.revisions, tables.versions
 _work, _heads, _manifest, _definitions = tables.work, tables.heads, tables.manifest, tables.definitions
-_rewrites = tables.rewrites
+_rewrites, _shapes = tables.rewrites, tables.shapes
 _runs, _ends, _batches = tables.runs, tables.run_ends, tables.batches
 _audits, _audited = tables.audits, tables.audited
 
@@ -83,9 +83,12 @@ LOST_LEASES = (
     .order_by(_leases.c.token)
 )
 _UNFINISHED = (
-    select(_unfinished.c.number, _attempts.c.detail.label("intent"), _events.c.status, _events.c.detail)
+    select(
+        _unfinished.c.number, _attempts.c.detail.label("intent"), _events.c.status, _events.c.detail, _shapes.c.shape
+    )
     .join(_attempts, _attempts.c.number == _unfinished.c.number)
     .join(_events, _events.c.number == _unfinished.c.number)
+    .outerjoin(_shapes, _shapes.c.shape_id == _events.c.shape_id)
     .order_by(_unfinished.c.number, _events.c.position)
 )
 UNFINISHED_OF = _UNFINISHED.where(_unfinished.c.physical == bindparam("physical"))
@@ -198,9 +201,14 @@ class Statements:
 
     @cached_property
     def heads(self) -> Select[Any]:
-        """The heads of the listed physical names."""
+        """The heads of the listed physical names, with their shapes."""
         is_latest = and_(_heads.c.physical == self._name, _heads.c.sequence == _latest(_heads, "sequence", self._name))
-        return select(_heads).select_from(self._listed).join(_heads, is_latest)
+        return (
+            select(_heads, _shapes.c.shape)
+            .select_from(self._listed)
+            .join(_heads, is_latest)
+            .join(_shapes, _shapes.c.shape_id == _heads.c.shape_id)
+        )
 
     @cached_property
     def manifests(self) -> Select[Any]:

@@ -12,6 +12,7 @@ from lamina.identity.version import Fingerprint
 from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.codec import (
     attempt_document,
+    beneath_document,
     columns_document,
     contents_document,
     error_document,
@@ -25,6 +26,7 @@ from lamina.state.codec import (
 )
 from lamina.state.lazy import LazyDocument
 from lamina.state.outcomes import NOTHING_ASKED
+from lamina.state.shapes import with_shape
 from lamina.state.work import NOTHING_DONE, Work
 from lamina.timeline.interval import Instant, Interval
 
@@ -52,23 +54,25 @@ def to_lease(row: AnyRow) -> Lease:
     )
 
 
+# Most versions of a project have read nothing, or cover the same days, and batches of a version have one shape: each
+# text is decoded once.
+_intervals = lru_cache(maxsize=1024)(intervals_document.read)
+_reads = lru_cache(maxsize=1024)(reads_document.read)
+_shape = lru_cache(maxsize=1024)(shape_document.read)
+
+
 def to_attempt(detail: str, events: Iterable[AnyRow]) -> Attempt:
-    """The attempt as it was opened, changed by its events in their order."""
+    """The attempt as it was opened, changed by its events in their order; they come with their shapes."""
     attempt = attempt_document.read(detail)
     for event in events:
         brought = event_document.read(event.detail)
         attempt = replace(
             attempt,
             status=event.status,
-            publish=brought.publish or attempt.publish,
+            publish=with_shape(brought.publish, _shape(event.shape)) if brought.publish else attempt.publish,
             rows=attempt.rows if brought.rows is None else brought.rows,
         )
     return attempt
-
-
-# Most versions of a project have read nothing, or cover the same days: each text is decoded once.
-_intervals = lru_cache(maxsize=1024)(intervals_document.read)
-_reads = lru_cache(maxsize=1024)(reads_document.read)
 
 
 def to_work(row: AnyRow | None) -> Work:
@@ -120,16 +124,17 @@ def to_rewrite(row: AnyRow) -> Rewrite:
 
 
 def to_head(row: AnyRow) -> Head:
-    """A row of `heads`."""
+    """A row of `heads` with its shape."""
     return Head(
         physical=row.physical,
         sequence=row.sequence,
         generation=row.generation,
         attempt=row.attempt,
-        shape=shape_document.read(row.shape),
+        shape=_shape(row.shape),
         view_sql=row.view_sql,
         contents=contents_document.read(row.contents),
         snapshot=row.snapshot,
+        beneath=None if row.beneath is None else beneath_document.read(row.beneath),
     )
 
 

@@ -20,12 +20,15 @@ from sqlalchemy.exc import DBAPIError
 from lamina.errors import NoAnswer, StateError, StateUnwritable
 from lamina.state import tables
 from lamina.state.backend import bring_up_to_date, create_store, found_version
+from lamina.state.leases import machine_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Connection, TableValuedAlias
+
+    from lamina.timeline.interval import Instant
 
 BUSY_SECONDS = 30.0
 _TABLE_EXISTS = text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lamina_store'")
@@ -85,6 +88,10 @@ class SqliteBackend:
                     yield connection
                     with self._translated("commit"):
                         transaction.commit()
+
+    def now(self, connection: Connection) -> Instant:  # noqa: ARG002  # other databases have a clock to ask
+        """By this machine's clock: a SQLite file is used on one machine."""
+        return machine_time()
 
     def dispose(self) -> None:
         """Close all connections; the last one folds the WAL into the file."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from lamina.app.ports import FateOf
     from lamina.app.records import Fact, HistoryEntry, Lease, LoadRequest, Owner, Requirement
     from lamina.state.backend import Backend
-    from lamina.timeline.interval import Instant
 
 T = TypeVar("T")
 
@@ -63,10 +63,12 @@ class SqlStateStore:
             self._store_id = self._write(lambda connection: connection.execute(_STORE_ID).scalar_one())
         return self._store_id
 
-    def unsettled(self, now: Instant) -> Unsettled:
+    def unsettled(self) -> Unsettled:
         """What the start check looks for."""
         with self._backend.reading() as connection:
-            return Reader(connection, self._statements).unsettled(now) if connection else Unsettled()
+            if connection is None:
+                return Unsettled()
+            return Reader(connection, self._statements).unsettled(self._backend.now(connection))
 
     def load(self, request: LoadRequest) -> Loaded:
         """The facts asked for, from one snapshot."""
@@ -89,30 +91,31 @@ class SqlStateStore:
 
         return self._write(advance)
 
-    def take(self, resource: str, owner: Owner, *, now: Instant, seconds: float, is_alone: bool) -> LeaseGrant:
+    def take(self, resource: str, owner: Owner, *, seconds: float, fate_of: FateOf) -> LeaseGrant:
         """A lease, with what was left unfinished on the resource."""
 
         def take(connection: Connection) -> LeaseGrant:
             writer, reader = Writer(connection, self._listed), Reader(connection, self._statements)
-            former = writer.newest_lease(resource)
-            lease, changed = succeed(former, resource, owner, now=now, seconds=seconds, is_alone=is_alone)
+            former, now = writer.newest_lease(resource), self._backend.now(connection)
+            lease, changed = succeed(former, resource, owner, now=now, seconds=seconds, fate_of=fate_of)
             if changed is not None:
                 writer.set_lease(changed)
             writer.add_lease(lease)
             is_version = resource.startswith(_VERSION_PREFIX)
             return LeaseGrant(
                 lease=lease,
+                taken_at=now,
                 unfinished=reader.unfinished(resource.removeprefix(_VERSION_PREFIX)) if is_version else (),
                 lost=reader.lost(resource),
             )
 
         return self._write(take)
 
-    def renew(self, leases: Sequence[Lease], *, now: Instant, seconds: float) -> None:
+    def renew(self, leases: Sequence[Lease], *, seconds: float) -> None:
         """Later expiry for all of them, or for none."""
 
         def renew(connection: Connection) -> None:
-            writer = Writer(connection, self._listed)
+            writer, now = Writer(connection, self._listed), self._backend.now(connection)
             for lease in leases:
                 held = require_held(writer.newest_lease(lease.resource), lease.resource, lease.token)
                 writer.set_lease(replace(held, expires_at=expiry(now, seconds)))

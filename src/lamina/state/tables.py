@@ -1,9 +1,9 @@
 """The tables of a state store.
 
-Facts are append-only: rows of `definitions`, `versions`, `attempts`, `attempt_events`, `work`, `heads`, `rewrites`,
-`manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once. Where a fact replaces
-an earlier one, the key ends in a number that grows, so the latest is one step into an index however long the history
-is.
+Facts are append-only: rows of `definitions`, `versions`, `shapes`, `attempts`, `attempt_events`, `work`, `heads`,
+`rewrites`, `manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once. Where a
+fact replaces an earlier one, the key ends in a number that grows, so the latest is one step into an index however long
+the history is.
 
 `leases`, `unfinished`, `environments` and `numbers` hold what is true now and are changed in place: they answer the
 start check and the requirements of a commit without looking at history.
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text, text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 ATTEMPTS_COUNTER = "attempts"
 
 # SQLite counts up by itself only in columns of exactly this type.
 _Serial = BigInteger().with_variant(Integer, "sqlite")
 
-# Both are repeated word for word in queries: a database uses a partial index only when it sees the same condition.
+# Repeated word for word in queries: a database uses a partial index only when it sees the same condition. Indexes name
+# them for SQLite alone, since naming PostgreSQL here would import it everywhere; `postgres.py` takes them over.
 OPEN_LEASE = "status IN ('held', 'lost')"
 NOT_FOLLOWED = "followed < newest"
 IS_CHECKPOINT = "status = 'finalized'"
@@ -68,6 +69,14 @@ versions = Table(
     Index("lamina_versions_by_version", "version"),
 )
 
+# A table of hundreds of columns has a batch every hour: its shape is kept once, named by its content.
+shapes = Table(
+    "lamina_shapes",
+    metadata,
+    Column("shape_id", Text, primary_key=True),
+    Column("shape", Text, nullable=False),
+)
+
 attempts = Table(
     "lamina_attempts",
     metadata,
@@ -85,6 +94,8 @@ attempt_events = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("status", Text, nullable=False),
     Column("detail", Text, nullable=False),
+    # The shape of the publish that was decided.
+    Column("shape_id", Text),
     sqlite_with_rowid=False,
 )
 
@@ -121,10 +132,12 @@ heads = Table(
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("generation", Text, nullable=False),
     Column("attempt", BigInteger, nullable=False),
-    Column("shape", Text, nullable=False),
+    Column("shape_id", Text, nullable=False),
     Column("view_sql", Text),
     Column("contents", Text, nullable=False),
     Column("snapshot", BigInteger),
+    # The former generation that this one is laid over.
+    Column("beneath", Text),
     sqlite_with_rowid=False,
 )
 
@@ -162,7 +175,6 @@ leases = Table(
         "resource",
         "token",
         sqlite_where=text(OPEN_LEASE),
-        postgresql_where=text(OPEN_LEASE),
     ),
 )
 
@@ -176,7 +188,6 @@ environments = Table(
         "lamina_environments_behind",
         "environment",
         sqlite_where=text(NOT_FOLLOWED),
-        postgresql_where=text(NOT_FOLLOWED),
     ),
 )
 
@@ -193,7 +204,6 @@ revisions = Table(
         "environment",
         "number",
         sqlite_where=text(IS_CHECKPOINT),
-        postgresql_where=text(IS_CHECKPOINT),
     ),
 )
 

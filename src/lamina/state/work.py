@@ -66,27 +66,35 @@ def without(
 
 
 def with_opened(work: Work, attempt: Attempt, interval: Interval) -> Work:
-    """The work after an attempt set out to compute an interval: it does not count until the attempt is done.
-
-    A parent that is read for the first time is followed from what is read now on.
-    """
-    known = {read.physical for read in work.reads}
-    new = tuple(read for read in attempt.reads if read.physical not in known and read.physical != attempt.physical)
-    return without(work, Intervals.of([interval]), new, work.restated_at or attempt.execution_time)
+    """The work after an attempt set out to compute an interval: it does not count until the attempt is done."""
+    opened = without(work, Intervals.of([interval]), (), work.restated_at or attempt.execution_time)
+    return replace(opened, reads=_with_first(work, attempt))
 
 
 def with_done(work: Work, attempt: Attempt) -> Work:
-    """The work after an attempt was carried out: its interval is covered, or the whole is built."""
+    """The work after an attempt was carried out: its interval is covered, or the whole is built.
+
+    A run over some time beside other recorded time has not read again what those runs read: rewrites are followed from
+    where they were.
+    """
     if attempt.interval is None:
+        is_beside_others = not attempt.seeded.is_empty and not work.covered.is_empty
         return replace(
             touched(work),
             built_at=attempt.execution_time,
-            reads=attempt.reads,
+            reads=_with_first(work, attempt) if is_beside_others else attempt.reads,
             covered=work.covered.union(attempt.seeded),
             reopened=work.reopened.minus(attempt.seeded),
         )
     interval = Intervals.of([attempt.interval])
     return replace(touched(work), covered=work.covered.union(interval), reopened=work.reopened.minus(interval))
+
+
+def _with_first(work: Work, attempt: Attempt) -> tuple[Read, ...]:
+    """What is followed so far; a parent that is read for the first time is followed from what is read now on."""
+    known = {read.physical for read in work.reads}
+    new = tuple(read for read in attempt.reads if read.physical not in known and read.physical != attempt.physical)
+    return _followed(work.reads, new)
 
 
 def _followed(before: tuple[Read, ...], now: tuple[Read, ...]) -> tuple[Read, ...]:

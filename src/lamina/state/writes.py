@@ -33,6 +33,7 @@ from lamina.state import tables
 from lamina.state.codec import (
     EventDetail,
     attempt_document,
+    beneath_document,
     columns_document,
     contents_document,
     error_document,
@@ -50,6 +51,7 @@ from lamina.state.leases import close_lost, require_held
 from lamina.state.outcomes import NOTHING_ASKED, forgotten, remembered
 from lamina.state.requirements import refuse_followed, refuse_head, refuse_revision, refuse_second_attempt
 from lamina.state.rows import to_attempt, to_lease, to_work
+from lamina.state.shapes import shape_id, shape_of
 from lamina.state.work import Work, require_step, touched, with_done, with_opened, without
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Column, Connection, TableValuedAlias
 
-    from lamina.app.records import Attempt, AttemptStatus, Fact, Head, Lease
+    from lamina.app.records import Attempt, AttemptStatus, Fact, Head, Lease, TableShape
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
     from lamina.state.outcomes import Outcomes
@@ -83,6 +85,7 @@ _LATEST_EVENT = (
     .order_by(_events.c.position.desc())
     .limit(1)
 )
+_SHAPE = select(tables.shapes.c.shape_id).where(tables.shapes.c.shape_id == bindparam("shape_id"))
 _INTENT = select(_attempts.c.detail).where(_attempts.c.number == bindparam("number"))
 _PENDING = (
     select(_unfinished.c.number)
@@ -301,10 +304,11 @@ class Writer:
                 "sequence": head.sequence,
                 "generation": head.generation,
                 "attempt": head.attempt,
-                "shape": shape_document.write(head.shape),
+                "shape_id": self._kept(head.shape),
                 "view_sql": head.view_sql,
                 "contents": contents_document.write(head.contents),
                 "snapshot": head.snapshot,
+                "beneath": None if head.beneath is None else beneath_document.write(head.beneath),
             },
         )
         if not rewritten.is_empty:
@@ -356,8 +360,22 @@ class Writer:
     def _add_event(self, number: int, position: int, status: AttemptStatus, detail: EventDetail) -> None:
         self._connection.execute(
             _ADD[_events],
-            {"number": number, "position": position, "status": status, "detail": event_document.write(detail)},
+            {
+                "number": number,
+                "position": position,
+                "status": status,
+                "detail": event_document.write(detail),
+                "shape_id": self._kept(shape_of(detail.publish)) if detail.publish else None,
+            },
         )
+
+    def _kept(self, shape: TableShape) -> str:
+        """The name of a shape, which is in the store from now on."""
+        text = shape_document.write(shape)
+        id_ = shape_id(text)
+        if self._connection.execute(_SHAPE, {"shape_id": id_}).first() is None:
+            self._connection.execute(_ADD[tables.shapes], {"shape_id": id_, "shape": text})
+        return id_
 
     # --- work ---------------------------------------------------------------------------------------------------------
     def _latest_work(self, physical: PhysicalName) -> Work:

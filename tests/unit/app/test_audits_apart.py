@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from lamina.errors import AuditFailed, Location, QueryFailed
+from lamina.app.events import Retried
+from lamina.app.requests import AuditsRequest
+from lamina.errors import AuditFailed, Location, QueryFailed, TransientFailure
 from lamina.graph.kinds import View
 from lamina.graph.model import AuditCall, AuditCode, Model, SqlText
 from lamina.graph.names import NodeName
@@ -15,6 +19,7 @@ from lamina.sql.builtin_audits import THIS_MODEL
 from lamina.sql.fragment import Fragment
 from tests.kit.app import LEASE_TIME, Killed, Place, Process, january, orders, reading, statuses
 from tests.kit.engine import Fault, Row
+from tests.kit.models import instant
 
 ORDERS, TOTALS, RAW = NodeName("shop.orders"), NodeName("shop.totals"), NodeName("raw.orders")
 
@@ -210,6 +215,29 @@ def test_a_failure_of_a_source_that_does_not_block_is_a_warning():
     assert [item["message"] for item in report.to_dict()["warnings"] if item["code"] == "LAM-WARN-010"] == [
         "source `raw.orders`: audit `fresh` found 31 rows; it does not block"
     ]
+
+
+@pytest.mark.parametrize("make", [with_source, partial(with_alone, alone())])
+def test_an_audit_apart_from_a_batch_is_tried_again_where_it_fails_for_a_moment(make: Callable[[], Place]):
+    shop = make()
+    process, asked = watched(shop, faults=[Fault("audit", TransientFailure("slow down"), times=2)])
+    report = process.build("2024-01-04")
+    assert (report.status, len(asked)) == ("succeeded", 1)
+    assert [row["error"] for row in report.to_dict()["audits"]] == [None]
+    assert [event.attempt for event in process.event(Retried)] == [1, 2]
+    assert process.event(Retried)[0].what in {"audits of raw.orders", "audits of balanced"}
+
+
+def test_an_audit_of_rows_that_are_shown_is_tried_again_where_it_fails_for_a_moment():
+    shop = with_alone()
+    shop.build("2024-01-04")
+    shop.project.change(replace(orders(), audits=(call("fresh", f"SELECT * FROM {THIS_MODEL}"),)))
+    process, asked = watched(shop, faults=[Fault("audit", TransientFailure("slow down"), times=2)])
+    assert process.build("2024-01-04").status == "succeeded"
+    assert (asked, [event.attempt for event in process.event(Retried)]) == (["fresh"], [1, 2])
+    process, asked = watched(shop, faults=[Fault("audit", TransientFailure("slow down"), times=2)])
+    report = process.application().audit(AuditsRequest(now=instant("2024-01-04")))
+    assert (report.status, [event.attempt for event in process.event(Retried)]) == ("succeeded", [1, 2])
 
 
 def test_audits_of_sources_can_be_left_out_for_once():

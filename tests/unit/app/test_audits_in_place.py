@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lamina.app.events import Waiting
 from lamina.app.records import LoadRequest
 from lamina.app.requests import AuditsRequest
-from lamina.errors import Location, PlanOutdated
+from lamina.errors import Location
 from lamina.graph.model import AuditCall, AuditCode, SqlText
 from lamina.graph.names import NodeName
 from lamina.identity.fingerprint import audit_key
@@ -139,7 +140,7 @@ def test_a_decision_that_its_table_refuses_takes_its_outcomes_along(is_killed):
             restate(process)
         assert outcomes(place, call()).passed == Intervals.of([days(1, 3)]), "as it was decided"
         place.clock.advance(LEASE_TIME)
-        place.process().application()._settle("run", place.clock.now())
+        place.process().application()._settle("run", place.clock.now(), None)
     else:
         assert restate(process).status == "failed"
     assert not place.unsettled().attempts
@@ -147,7 +148,7 @@ def test_a_decision_that_its_table_refuses_takes_its_outcomes_along(is_killed):
 
 
 @FORMATS
-def test_a_change_that_is_decided_while_audits_are_asked_makes_their_outcome_void(table_format):
+def test_a_change_that_is_decided_while_audits_are_asked_has_them_asked_again_once_it_is_settled(table_format):
     place = built(table_format, call())
     edit(place, call(), call("second"))
     process, seen = watched(place)
@@ -159,13 +160,16 @@ def test_a_change_that_is_decided_while_audits_are_asked_makes_their_outcome_voi
             restate(place.dying("write.decided"))
         edit(place, call(), call("second"))
 
+    def run_out(event: object) -> None:
+        if isinstance(event, Waiting):
+            assert outcomes(place, call("second")) == AuditOutcomes(), "what was found is void"
+            place.clock.advance(LEASE_TIME)
+
     process.stops._actions[("audit.asked", 1)] = rewrite
-    with pytest.raises(PlanOutdated):
-        process.build("2024-01-04")
-    assert seen == [DAYS]
-    assert outcomes(place, call("second")) == AuditOutcomes()
-    place.clock.advance(LEASE_TIME)
-    process, seen = watched(place)
+    process.on_event = run_out
     assert process.build("2024-01-04").status == "succeeded"
-    assert seen == [DAYS]
+    assert seen == [DAYS, DAYS]
+    assert len(process.event(Waiting)) == 1
+    assert outcomes(place, call("second")).passed == Intervals.of([days(1, 3)])
+    assert place.build("2024-01-04").exit_code == 0
     assert dict(place.rows("shop.orders"))["2024-01-02"].endswith("<late>")

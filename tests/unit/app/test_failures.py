@@ -9,13 +9,14 @@ from itertools import combinations
 import pytest
 
 from lamina.app.apply_plan import pointers_to_move
-from lamina.app.events import BatchRetried, NodeFailed, NodeSkipped, Waiting
+from lamina.app.events import BatchRetried, NodeFailed, NodeSkipped, Retried, Waiting
 from lamina.app.leases import LeaseKeeper
 from lamina.app.records import LoadRequest
 from lamina.app.report import NodeResult
 from lamina.errors import (
     AnalysisFailed,
     BatchFailed,
+    FilesRewritten,
     NoAnswer,
     QueryFailed,
     StatementUnanswered,
@@ -25,7 +26,7 @@ from lamina.graph.kinds import View
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Killed, Place, Stops, january, orders, reading, shop, statuses
 from tests.kit.engine import Fault
 from tests.kit.models import daily, ranges
-from tests.kit.state import owner
+from tests.kit.state import owner, unknown
 
 
 def broken(about: str = "", operation: str = "write", times: int = 99, error=QueryFailed, **more) -> list[Fault]:
@@ -284,6 +285,35 @@ def test_a_catalog_statement_that_fails_for_a_moment_is_tried_again(operation):
     assert place.rows("shop.orders") == shop_rows(3)
 
 
+@pytest.mark.parametrize("operation", ["create_generation", "publish"])
+def test_the_copy_for_another_environment_is_tried_again(operation):
+    place = shop()
+    place.build("2024-01-04")
+    place.build("2024-01-04", "dev")
+    process = place.process(faults=broken("orders", operation, times=2, error=TransientFailure))
+    report = process.build("2024-01-04", "dev", restate=("shop.orders",), start="2024-01-02", end="2024-01-02")
+
+    assert report.status == "succeeded"
+    told = [(event.what, event.attempt) for event in process.event(Retried)]
+    assert told == ([("the copy of shop.orders", 1), ("the copy of shop.orders", 2)] if "create" in operation else [])
+    assert place.rows("shop.orders", "dev") == shop_rows(3)
+    assert place.unsettled().is_empty
+
+
+def test_the_copy_for_another_environment_is_given_up_after_three_tries_and_made_by_the_next_command():
+    place = shop()
+    place.build("2024-01-04")
+    place.build("2024-01-04", "dev")
+    restated = {"restate": ("shop.orders",), "start": "2024-01-02", "end": "2024-01-02"}
+    process = place.process(faults=broken("orders", "create_generation", error=TransientFailure))
+    with pytest.raises(TransientFailure):
+        process.build("2024-01-04", "dev", **restated)
+    assert process.engine.calls["create_generation"] == 3
+    assert place.build("2024-01-04", "dev", **restated).status == "succeeded"
+    assert place.rows("shop.orders", "dev") == shop_rows(3)
+    assert place.unsettled().is_empty
+
+
 def test_a_publish_that_cannot_be_carried_out_is_left_to_the_next_command():
     place = shop()
     process = place.process(faults=broken("orders", "publish", error=TransientFailure))
@@ -296,6 +326,35 @@ def test_a_publish_that_cannot_be_carried_out_is_left_to_the_next_command():
     assert place.rows("shop.orders") == shop_rows(3)
     assert [node for node, _ in again.engine.writes] == ["shop.totals"]
     assert place.unsettled().is_empty
+
+
+def test_a_batch_beside_which_files_are_rewritten_is_done_once_more():
+    place = Place(orders(table_format="iceberg"), sources={"raw.orders": january(31)})
+    place.build("2024-01-03")
+    (lake,) = place.catalog.lakes.values()
+    process = place.process({("write.decided", 1): lake.rewrite_files})
+    report = process.build("2024-01-04")
+
+    assert report.status == "succeeded"
+    assert [type(event.error) for event in process.event(BatchRetried)] == [FilesRewritten]
+    assert place.rows("shop.orders") == shop_rows(3)
+    assert place.unsettled().is_empty
+
+
+@pytest.mark.parametrize("point", ["write.decided", "recover.retracting", "recover.fenced"])
+def test_a_batch_beside_which_files_are_rewritten_may_be_killed_too(point):
+    place = Place(orders(table_format="iceberg"), sources={"raw.orders": january(31)})
+    place.build("2024-01-03")
+    (lake,) = place.catalog.lakes.values()
+    process = place.process()
+    process.stops = Stops({("write.audited", 1): lake.rewrite_files, (point, 1): process.die})
+    with pytest.raises(Killed):
+        process.build("2024-01-04")
+    place.clock.advance(LEASE_TIME)
+
+    assert place.build("2024-01-04").status == "succeeded"
+    assert place.rows("shop.orders") == shop_rows(3)
+    assert not place.unsettled().attempts
 
 
 def shop_rows(days: int) -> tuple:
@@ -464,7 +523,7 @@ def test_an_interrupt_does_not_wait_for_another_commands_lease():
     place = shop()
     place.build("2024-01-03")
     physical = place.store.load(LoadRequest(environments=("prod",))).revisions["prod"].pointers["shop.orders"].physical
-    place.store.take(f"version:{physical}", owner(), now=place.clock.now(), seconds=1000, is_alone=False)
+    place.store.take(f"version:{physical}", owner(), seconds=1000, fate_of=unknown)
     process = place.process()
     process.on_event = lambda event: interrupt() if isinstance(event, Waiting) else None
     with pytest.raises(KeyboardInterrupt):
@@ -496,7 +555,7 @@ def test_an_interrupt_while_pointers_move_leaves_no_claim_and_finishes_what_is_d
 
     assert sorted(place.catalog.environments) == (["shop.orders", "shop.totals"] if is_decided else [])
     assert place.unsettled().is_empty
-    place.store.take("environment:prod", owner(), now=place.clock.now(), seconds=1, is_alone=False)
+    place.store.take("environment:prod", owner(), seconds=1, fate_of=unknown)
 
 
 def test_an_interrupt_while_recovering_leaves_no_claim():

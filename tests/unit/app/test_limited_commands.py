@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from lamina.errors import HistoryLost
 from lamina.graph.names import NodeName
-from lamina.sql.window_times import InputWindow, Offset
+from lamina.sql.input_windows import InputWindow, Offset
 from lamina.timeline.interval import MICROS_PER_DAY
 from tests.kit.app import LEASE_TIME, Killed, Place, january, orders, reading
 from tests.kit.models import daily, ranges
@@ -54,3 +55,29 @@ def test_a_restatement_of_the_last_unit_that_was_killed_can_be_given_again(point
     one.build("2024-01-04", **options)
     assert one.covered("shop.orders") == ranges(("2024-01-01", "2024-01-04"))
     assert dict(one.rows("shop.orders"))["2024-01-03"] == "orders:x<late>"
+
+
+def test_a_start_does_not_shorten_what_an_interrupted_restatement_opened_again():
+    one = Place(orders(), sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    with pytest.raises(Killed):
+        one.dying("write.intent").build("2024-01-06", restate=("shop.orders",))
+    one.clock.advance(LEASE_TIME)
+    assert one.covered("shop.orders").is_empty
+    one.project.change(orders("y"))
+    with pytest.raises(HistoryLost, match="would lack"):
+        one.build("2024-01-06", start="2024-01-05")
+    assert len(one.rows("shop.orders")) == 5
+    one.build("2024-01-06")
+    assert [text for _, text in one.rows("shop.orders")] == [f"orders:y<a{day}>" for day in range(1, 6)]
+
+
+def test_another_environment_reaches_as_far_as_what_an_interrupted_restatement_opened_again():
+    one = Place(orders(), sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    with pytest.raises(Killed):
+        one.dying("write.intent").build("2024-01-06", restate=("shop.orders",))
+    one.clock.advance(LEASE_TIME)
+    one.project.change(orders("y"))
+    one.build("2024-01-09", "dev")
+    assert one.covered("shop.orders", "dev") == ranges(("2024-01-01", "2024-01-06"))

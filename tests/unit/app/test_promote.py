@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from lamina.app import application
 from lamina.app.records import LoadRequest, RevisionWritten
 from lamina.app.requests import PromoteRequest
 from lamina.errors import (
     EnvironmentDetached,
     LaminaError,
+    PlanOutdated,
     PromotionRefused,
     StaleUpstreams,
     UnknownEnvironment,
     UsageError,
 )
 from lamina.graph.kinds import View
-from tests.kit.app import LEASE_TIME, Killed, Place, Process, january, orders, reading
+from tests.kit.app import LEASE_TIME, Killed, Place, Process, Running, Stops, january, orders, reading, sleeping
 from tests.kit.models import daily, instant, ranges
 
 
@@ -114,6 +116,21 @@ def test_what_is_newer_in_prod_is_not_taken_away():
         promote(place.process())
 
 
+def test_what_prod_shows_while_it_is_to_be_computed_again_is_not_taken_away():
+    place = Place(orders(), sources={"raw.orders": january(31)})
+    place.build("2024-01-10")
+    place.project.change(orders("y"))
+    place.build("2024-01-10", "dev", end="2024-01-05")
+    place.project.change(orders())
+    with pytest.raises(Killed):
+        place.dying("write.intent").build("2024-01-10", restate=("shop.orders",))
+    place.clock.advance(LEASE_TIME)
+    assert place.covered("shop.orders").is_empty
+    with pytest.raises(LaminaError, match="2024-01-06T00:00:00Z, 2024-01-10T00:00:00Z"):
+        promote(place.process())
+    assert len(place.rows("shop.orders")) == 9
+
+
 def test_an_environment_that_is_not_complete_is_promoted_only_when_allowed():
     place = changed()
     place.project.change(orders("z"))
@@ -160,3 +177,90 @@ def test_detached_environments_stay_as_they_are():
     place.store.commit([RevisionWritten(revision=detached)])
     with pytest.raises(EnvironmentDetached):
         promote(place.process())
+
+
+def test_gaps_that_come_up_while_it_waits_for_the_environment_are_found():
+    place = changed()
+    process = place.process()
+
+    def reopen() -> None:
+        dying = place.dying("write.intent")
+        with pytest.raises(Killed):
+            dying.build("2024-01-10", "dev", restate=("shop.orders",), start="2024-01-03", end="2024-01-04")
+
+    process.stops = Stops({("promote.taken", 1): reopen})
+    with pytest.raises(PromotionRefused, match=r"shop\.orders"):
+        promote(process)
+    assert place.pointers("prod") != place.pointers("dev")
+
+
+def counting_looks(monkeypatch, before_the_move) -> list[int]:
+    """Have something happen each time between the last look and the move."""
+    looks: list[int] = []
+    look = application.look_again
+
+    def look_and_change(*arguments):
+        required = look(*arguments)
+        looks.append(len(looks) + 1)
+        before_the_move(looks[-1])
+        return required
+
+    monkeypatch.setattr(application, "look_again", look_and_change)
+    return looks
+
+
+def restate_in_dev(place: Place, value: str) -> None:
+    place.catalog.sources["raw.orders"]["2024-01-03"] = value
+    place.build("2024-01-10", "dev", restate=("shop.orders",), start="2024-01-03", end="2024-01-03")
+
+
+def test_what_is_computed_anew_between_the_last_look_and_the_move_is_looked_at_again(monkeypatch):
+    place = changed()
+    looks = counting_looks(monkeypatch, lambda number: number > 1 or restate_in_dev(place, "late"))
+    assert promote(place.process()).status == "succeeded"
+    assert looks == [1, 2]
+    assert place.pointers("prod") == place.pointers("dev")
+    assert dict(place.rows("shop.orders"))["2024-01-03"] == "orders:y<late>"
+    history = place.process().application().history(None, 9)
+    assert [entry.status for entry in history if entry.command == "promote"] == ["succeeded", "outdated"]
+
+
+def test_a_promotion_that_others_overtake_again_and_again_gives_up(monkeypatch):
+    place = changed()
+    before = place.pointers("prod")
+    looks = counting_looks(monkeypatch, lambda number: restate_in_dev(place, f"late{number}"))
+    with pytest.raises(PlanOutdated):
+        promote(place.process())
+    assert len(looks) == application._PLANNING_ROUNDS
+    assert place.pointers("prod") == before
+
+
+def test_a_promotion_that_is_refused_once_it_is_looked_at_again_says_why(monkeypatch):
+    place = changed()
+    place.project.change(orders("z"))
+
+    def replace_by_less(_: int) -> None:
+        place.build("2024-01-10", "dev", start="2024-01-05")
+
+    counting_looks(monkeypatch, replace_by_less)
+    with pytest.raises(LaminaError) as caught:
+        promote(place.process())
+    assert {type(problem) for problem in caught.value.problems} == {PromotionRefused}
+
+
+def test_views_of_the_source_that_follow_while_it_waits_change_nothing():
+    place = changed()
+    place.project.change(orders("z"))
+    first, sleep = sleeping(place, "promote.pointer")
+    building = Running(lambda: first.build("2024-01-10", "dev"))
+    assert sleep.begun.wait(10)
+    process = place.process()
+
+    def wake() -> None:
+        sleep.over.set()
+        building.end()
+
+    process.stops = Stops({("promote.taken", 1): wake})
+    assert promote(process).status == "succeeded"
+    assert process.stops.reached["promote.taken"] == 1
+    assert place.pointers("prod") == place.pointers("dev")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lamina.errors import EngineError
+from lamina.app.events import Retried
+from lamina.errors import EngineError, HistoryLost, TransientFailure
 from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.timeline.interval import Interval
@@ -124,6 +125,21 @@ def test_killed_anywhere_the_next_command_does_the_run_once(kind: Any, table_for
         assert menu.process().build(NOON.format(3)).status == "nothing_to_do", point
 
 
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_the_copy_that_a_history_goes_on_with_is_made_again_where_that_fails_for_a_moment(table_format: str):
+    menu = Menu(table_format=table_format)
+    menu.process().build(NOON.format(2))
+    menu.change("second")
+    slow = menu.process()
+    slow.engine.faults.append(Fault("create_generation", TransientFailure("slow down"), about="history", times=2))
+    assert slow.build(NOON.format(3)).status == "succeeded"
+    assert [(event.what, event.attempt) for event in slow.event(Retried)] == [
+        ("the copy of shop.history", 1),
+        ("the copy of shop.history", 2),
+    ]
+    assert menu.rows() == ["first", "second"]
+
+
 def test_a_run_that_fails_leaves_readers_with_what_they_had():
     menu = Menu()
     menu.process().build(NOON.format(2))
@@ -170,3 +186,42 @@ def test_a_model_that_says_so_is_built_anew():
     report = menu.process().build(NOON.format(3))
     assert [notice.code for notice in report.plan.warnings] == ["LAM-WARN-016"]
     assert menu.rows() == ["second"]
+
+
+def test_a_reset_that_was_killed_before_its_first_run_leaves_a_history_that_goes_on():
+    query = "SELECT ds, x FROM shop.menu WHERE ds BETWEEN @start_ds AND @end_ds"
+    menu = Menu(query=query, start="2024-01-01")
+    menu.process().build(NOON.format(3))
+    with pytest.raises(Killed):
+        menu.process("write.intent").build(NOON.format(3), reset=("shop.history",))
+    menu.place.clock.advance(200)
+    assert menu.place.covered("shop.history").is_empty
+    menu.change("second")
+    menu.process().build(NOON.format(3))
+    assert menu.rows() == ["first"]
+    assert menu.place.covered("shop.history") == ranges(("2024-01-01", "2024-01-03"))
+    menu.process().run(NOON.format(4))
+    assert menu.rows() == ["first", "second"]
+
+
+@pytest.mark.parametrize("request_", [{"force": True}, {"restate": ("shop.history",)}])
+def test_no_request_but_a_reset_takes_what_only_earlier_runs_knew(request_: dict[str, Any]):
+    query = "SELECT ds, x FROM raw.menu WHERE ds BETWEEN @start_ds AND @end_ds"
+    made = model("shop.history", ["raw.menu"], kind=KEPT_UPSERT, query=query, start="2024-01-01")
+    place = Place(made, sources={"raw.menu": january(31)})
+
+    def process() -> Process:
+        return place.process(compute=lambda node, interval, sql: place.catalog.sources["raw.menu"].items())
+
+    process().build("2024-01-06")
+    rows = place.rows("shop.history")
+    place.catalog.sources["raw.menu"] = {"2024-01-31": "last"}
+    for environment in ("prod", "dev"):
+        if "restate" in request_:
+            with pytest.raises(HistoryLost):
+                process().build("2024-01-06", environment, **request_)
+        else:
+            assert process().build("2024-01-06", environment, **request_).results == {}
+        assert place.rows("shop.history") == rows
+    process().build("2024-01-06", reset=("shop.history",))
+    assert place.rows("shop.history") == (("2024-01-31", "last"),)

@@ -9,10 +9,10 @@ import pytest
 from lamina.errors import QueryFailed
 from lamina.graph.kinds import IncrementalPolicy, View
 from lamina.graph.names import NodeName
-from lamina.sql.window_times import InputWindow, Offset
+from lamina.sql.input_windows import InputWindow, Offset
 from lamina.timeline.interval import MICROS_PER_DAY
 from tests.kit.app import LEASE_TIME, Killed, Place, Process, january, orders, reading, statuses
-from tests.kit.engine import from_inputs, names_in
+from tests.kit.engine import from_inputs
 from tests.kit.models import daily, ranges
 
 OWN_DAY = InputWindow(lower=Offset(base="start"), upper=Offset(base="end"))
@@ -222,7 +222,7 @@ def _by_day(place: Place):
     """Every model gives the rows it reads, whole ones too."""
 
     def compute(node, interval, sql):
-        read = [row for name in names_in(sql) for row in place.catalog.rows_of_relation(name)]
+        read = place.catalog.rows_read(sql)
         return [(unit, f"{node}<{value}>") for unit, value in read]
 
     return compute

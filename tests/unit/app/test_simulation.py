@@ -16,7 +16,7 @@ import pytest
 from lamina.errors import QueryFailed
 from lamina.graph.kinds import IncrementalByTimeRange, TimeColumn, View
 from lamina.graph.names import NodeName
-from lamina.sql.window_times import InputWindow, Offset
+from lamina.sql.input_windows import InputWindow, Offset
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import MICROS_PER_HOUR
 from tests.kit.app import LEASE_TIME, Killed, Place, reading
@@ -212,7 +212,7 @@ class Queries:
         assert is_generation(generation), generation
         low, high = day_text(begin), day_text(end)
         found: list[tuple[int, str]] = []
-        for key, folder in self._catalog.tables[generation].items():
+        for key, folder in self._catalog.partitions_of(generation).items():
             first = str(key[0])[:10]
             if low[: len(first)] <= first <= high:
                 if folder not in self._parsed:

@@ -6,11 +6,14 @@ from functools import cache
 
 import pytest
 
+from lamina.app.events import Waiting
 from lamina.errors import LeaseHeld, LeaseLost, PlanOutdated
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Place, Process, Running, january, orders, reading, shop, sleeping
 from tests.kit.histories import HISTORIES, Content, History, Readers, restate, uninterrupted, with_late_rows
 from tests.kit.models import daily
 
+# By how much a clock is off that shows local time for UTC, at most.
+LOCAL_TIME = 14 * 3600.0
 # Right before a statement of the catalog, when nothing can hold it back any more.
 LATE_STATEMENTS = ("engine.publish", "engine.show", "engine.create_generation", "engine.write")
 
@@ -46,7 +49,7 @@ def check_healed(place: Place, expected: Content) -> None:
     assert not place.unsettled().attempts
     assert not place.unsettled().revisions
     place.clock.advance(A_DAY_AND_MORE)
-    place.process().application()._settle("run", place.clock.now())
+    place.process().application()._settle("run", place.clock.now(), None)
     assert place.unsettled().is_empty
     assert place.catalog.everything() == expected
 
@@ -235,9 +238,28 @@ def test_a_removed_view_that_a_sleeper_shows_again_goes_away():
     assert "shop.new" not in place.catalog.environments
 
 
+@pytest.mark.parametrize("slow", [0.0, -LOCAL_TIME])
+@pytest.mark.parametrize("fast", [0.0, LOCAL_TIME])
+def test_a_removed_view_that_is_shown_again_goes_away_where_machines_take_local_time_for_utc(slow, fast):
+    place = shop()
+    place.process(skew=slow).build("2024-01-03")
+    place.project.change(reading("shop.new", "raw.orders"))
+    process, sleep = sleeping(place, "engine.show", 1, skew=fast)
+    sleeper = Running(lambda: process.build("2024-01-03"))
+    assert sleep.begun.wait(10)
+    place.clock.advance(LEASE_TIME)
+    place.process(skew=slow).build("2024-01-03")
+    place.project.remove("shop.new")
+    place.process(skew=slow).build("2024-01-03")
+    assert "shop.new" not in place.catalog.environments
+    sleep.over.set()
+    assert is_clean(sleeper.end())
+    assert "shop.new" not in place.catalog.environments
+
+
 @pytest.mark.parametrize("is_removed", [False, True])
 def test_a_revision_whose_views_are_still_missing_is_made_up_for_by_the_next_one(is_removed):
-    """The environment is found behind only when its lease is taken, because it was held at the start check."""
+    """Another command was at it, and then no more."""
     place = shop()
     place.build("2024-01-03")
     if is_removed:
@@ -248,7 +270,8 @@ def test_a_revision_whose_views_are_still_missing_is_made_up_for_by_the_next_one
     sleeper = Running(lambda: process.build("2024-01-03"))
     assert sleep.begun.wait(10)
     place.project.change(reading("shop.new", "raw.orders"))
-    second = place.process({("write.released", 1): lambda: place.clock.advance(LEASE_TIME)})
+    second = place.process()
+    second.on_event = lambda event: place.clock.advance(LEASE_TIME) if isinstance(event, Waiting) else None
     assert second.build("2024-01-03").exit_code == 0
     assert "shop.new" in place.catalog.environments
     if is_removed:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lamina.app.application import ModelIntervals
 from lamina.app.audit_environment import AuditsReport
 from lamina.app.events import Event
-from lamina.app.ports import ProjectSettings, QueryResult
+from lamina.app.looking import ModelIntervals
+from lamina.app.ports import QueryResult
+from lamina.app.project_values import ProjectSettings
 from lamina.app.records import HistoryEntry
 from lamina.app.report import NodeResult, Report, planned
 from lamina.app.requests import AuditsRequest, PlanRequest, SourceColumnsRequest

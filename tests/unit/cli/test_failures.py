@@ -180,7 +180,7 @@ def test_wrong_usage_is_a_document_when_json_was_asked_for(lamina: Lamina, words
 
 @pytest.mark.parametrize(
     "name",
-    ["rollback", "state", "test", "freshness", "lineage", "dag", "diff", "janitor"],
+    ["rollback", "test", "freshness", "lineage", "dag", "diff", "janitor"],
 )
 def test_commands_of_later_releases_do_not_exist_silently(lamina: Lamina, name: str):
     answer = lamina(name)

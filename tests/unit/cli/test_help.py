@@ -16,7 +16,10 @@ from tests.unit.cli.conftest import Lamina
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
         else:
@@ -40,6 +43,7 @@ def test_the_commands_of_this_release_are_there():
         ("env", "show"),
         ("promote",),
         ("source", "columns"),
+        ("state", "repair"),
         ("intervals",),
         ("history",),
         ("doctor",),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.application import ModelIntervals
+from lamina.app.looking import ModelIntervals
 from lamina.app.ports import QueryResult
 from lamina.app.records import BatchRecorded, HistoryEntry
 from lamina.bootstrap import Diagnosis

@@ -18,9 +18,11 @@ from lamina.app.events import (
     NodeFailed,
     NodeSkipped,
     Recovering,
+    Retried,
     SparkStarted,
     SparkStarting,
     ViewsChanged,
+    ViewsLeft,
     Waiting,
     WorkPlanned,
 )
@@ -49,11 +51,13 @@ EVENTS: tuple[Event, ...] = (
     SparkStarting(detail="Spark on local[*]"),
     SparkStarted(version="4.1.4", seconds=5.04),
     Recovering(resource="shop__lamina.orders__v_1", detail="a decided batch is published"),
+    ViewsLeft(environment="dev", holder="`lamina build` (process 4711 on host)", seconds=80.5),
     Analysing(models=2),
     WorkPlanned(batches=8),
     started(),
     BatchRetried(node=ORDERS, index=0, attempt=1, error=TransientFailure("executor lost")),
     finished(),
+    Retried(what="audits of shop.orders", attempt=2, error=TransientFailure("slow down")),
     started(1),
     NodeFailed(node=ORDERS, error=QueryFailed("division by zero")),
     NodeSkipped(node=NodeName("shop.page"), why="`shop.orders` above it failed"),
@@ -73,10 +77,13 @@ def test_without_a_terminal_each_step_is_one_plain_line(lamina: Lamina, applicat
         "starting Spark on local[*]",
         "Spark 4.1.4 started in 5.0 s",
         "recovering shop__lamina.orders__v_1: a decided batch is published",
+        "left views of dev to another command: `lamina build` (process 4711 on host); if that command no longer runs, "
+        "this takes at most 81 s",
         "Spark checks 2 queries",
         "8 batches to process",
         "retrying shop.orders batch 1 after try 1: executor lost",
         "done shop.orders 1/7 2024-01-02: 1 row, 0.4 s",
+        "retrying audits of shop.orders after try 2: slow down",
         "failed shop.orders: division by zero",
         "skipped shop.page: `shop.orders` above it failed",
         "asked 2 audits of shop.orders 2024-01-02: 1 failed",
@@ -108,7 +115,7 @@ def test_on_a_terminal_running_batches_and_the_whole_are_live_lines():
     with Progress(console) as progress:
         for event in (WorkPlanned(batches=8), started(), started(1), finished()):
             progress.show(event)
-        progress._lines._lines.refresh()
+        progress._drawn._lines._lines.refresh()
         drawn = stream.getvalue()
 
     assert "shop.orders 2/7 2024-01-02" in drawn
@@ -120,10 +127,10 @@ def test_a_spinner_turns_while_spark_starts():
     console, stream = terminal()
     with Progress(console) as progress:
         progress.show(SparkStarting(detail="Spark on local[*]"))
-        progress._lines._lines.refresh()
+        progress._drawn._lines._lines.refresh()
         assert "starting Spark on local[*]" in stream.getvalue()
         progress.show(SparkStarted(version="4.1.4", seconds=5.0))
-        assert progress._lines._lines.task_ids == []
+        assert progress._drawn._lines._lines.task_ids == []
 
 
 def test_live_lines_are_gone_at_the_end_and_what_matters_stays():
@@ -132,7 +139,7 @@ def test_live_lines_are_gone_at_the_end_and_what_matters_stays():
         for event in EVENTS:
             progress.show(event)
 
-    assert progress._lines._lines.task_ids == []
+    assert progress._drawn._lines._lines.task_ids == []
     text = stream.getvalue()
     assert "failed shop.orders: division by zero" in text
     assert "skipped shop.page" in text
@@ -145,8 +152,8 @@ def test_a_narrow_terminal_does_not_break_progress(width: int):
     with Progress(console) as progress:
         for event in EVENTS:
             progress.show(event)
-            if progress._lines._is_moving:
-                progress._lines._lines.refresh()
+            if progress._drawn._lines._is_moving:
+                progress._drawn._lines._lines.refresh()
 
 
 def test_a_question_can_be_asked_in_between():
@@ -154,9 +161,9 @@ def test_a_question_can_be_asked_in_between():
     with Progress(console) as progress:
         progress.show(SparkStarting(detail="Spark"))
         with progress.paused():
-            assert not progress._lines._is_moving
+            assert not progress._drawn._lines._is_moving
         progress.show(SparkStarting(detail="Spark"))
-        assert progress._lines._is_moving
+        assert progress._drawn._lines._is_moving
 
 
 def test_events_may_come_from_many_threads():
@@ -175,6 +182,6 @@ def test_events_may_come_from_many_threads():
             thread.start()
         for thread in threads:
             thread.join()
-        (whole,) = progress._lines._lines.tasks
+        (whole,) = progress._drawn._lines._lines.tasks
 
     assert whole.completed == 80

@@ -23,7 +23,8 @@ from lamina.graph.dag import Graph
 from lamina.graph.draft import Draft
 from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
-from lamina.graph.resolve import Naming, check_graph_times, resolve
+from lamina.graph.resolve import Naming, resolve
+from lamina.graph.times import check_graph_times
 from lamina.timeline.interval import Instant
 from tests.unit.graph.reading import read
 
@@ -280,6 +281,7 @@ def test_the_order_of_files_does_not_matter(parents, random):
 
 # --- statements around a query ----------------------------------------------------------------------------------------
 DAILY = ", kind INCREMENTAL_BY_TIME_RANGE (time_column ds)"
+LATE = "@IF(@execution_ds > '2020-01-01', true, false)"
 TODAY = "WHERE ds BETWEEN @start_ds AND @end_ds"
 
 
@@ -289,6 +291,7 @@ def windows_of(text: str) -> dict[str, tuple[str | None, str | None]]:
         "days": model("shop.days", f"SELECT x, ds FROM raw.days {TODAY}", DAILY),
         "others": model("shop.others", f"SELECT x, ds FROM raw.days {TODAY}", DAILY),
         "seen": model("shop.seen", "SELECT x, ds FROM shop.others", ", kind VIEW"),
+        "earlier": model("shop.earlier", f"SELECT x, ds FROM shop.others WHERE {LATE}", ", kind VIEW"),
         "reader": model("shop.reader", text, DAILY),
     }
     found = graph_of(files).models[NodeName("shop.reader")]
@@ -323,6 +326,10 @@ WINDOWS = {
     ),
     "a statement reads more behind a view": (
         f"DECLARE most = (SELECT max(x) FROM shop.seen);\nSELECT x, ds FROM shop.others {TODAY}",
+        {},
+    ),
+    "a view that cannot be put in reads more": (
+        f"SELECT o.x, o.ds FROM shop.others AS o JOIN shop.earlier AS e ON o.x = e.x WHERE o.{TODAY[6:]}",
         {},
     ),
     "a view with names of its own": (

@@ -174,6 +174,7 @@ METADATA = {
     "virtual_properties": {"a": 1},
     "replay_on_change": "forward",
     "run_despite_unchanged": "always",
+    "seed_copy": "always",
     "wait_for_parents": False,
     "follow_rewrites": False,
     "further": {"grants": "x"},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.errors import NotYetSupported
+from lamina.errors import HistoryLost, NotYetSupported
 from lamina.graph.kinds import (
     IncrementalByPartition,
     IncrementalByUniqueKey,
@@ -214,17 +214,114 @@ def test_a_history_that_cannot_go_on_is_refused(kind: Any, query: str, settings:
     with pytest.raises(NotYetSupported) as caught:
         planned(world, "2024-01-05T12:00:00Z")
     assert caught.value.message.endswith(why)
-    assert caught.value.hint == "set `replay_on_change full` to rebuild it over its whole history"
+    assert (caught.value.hint or "").startswith("`--reset shop.t` builds it anew over its whole history")
 
 
-def test_a_request_for_a_changed_model_that_keeps_its_history_builds_it_anew():
-    kind = replace(UPSERT, policy=IncrementalPolicy(forward_only=True))
+KEPT = replace(UPSERT, policy=IncrementalPolicy(forward_only=True))
+
+
+def changed_upsert() -> World:
+    world = World(folding(KEPT))
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(folding(KEPT, query=CHANGED))
+    return world
+
+
+def test_force_lets_a_changed_model_that_keeps_its_history_go_on():
+    plan, step = planned(changed_upsert(), "2024-01-06T12:00:00Z", force=True)
+    assert (step.action, spans(step)) == ("seed_and_build", [("2024-01-05", "2024-01-06")])
+    assert not step.batches[0].begins_anew
+    assert plan.warnings == ()
+
+
+def test_restating_a_model_that_keeps_its_history_while_it_changes_is_refused():
+    with pytest.raises(HistoryLost, match="would build it anew") as caught:
+        planned(changed_upsert(), "2024-01-05T12:00:00Z", restate=("shop.t",))
+    assert "`--reset shop.t` begins from scratch" in (caught.value.hint or "")
+
+
+WHOLE = "SELECT ds, x FROM raw.t"
+OPEN_HISTORY = replace(HISTORY, policy=IncrementalPolicy(forward_only=True))
+LOG = IncrementalUnmanaged(policy=IncrementalPolicy(forward_only=True))
+
+
+@pytest.mark.parametrize("environment", ["prod", "dev"])
+@pytest.mark.parametrize("query", [OVER_TIME, WHOLE])
+@pytest.mark.parametrize("kind", [KEPT, IncrementalByPartition()], ids=["upsert", "partitions"])
+def test_a_kept_history_is_not_built_anew_by_a_restatement(kind: Any, query: str, environment: str):
+    world = World(folding(kind, query=query))
+    planned(world, "2024-01-05T12:00:00Z")
+    inputs = world.inputs("2024-01-05T12:00:00Z", environment=environment, flags=Flags(restate=("shop.t",)))
+    with pytest.raises(HistoryLost, match="keeps its history") as caught:
+        make_plan(inputs)
+    assert "`--reset shop.t` begins from scratch" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("kind", [KEPT, IncrementalByPartition(), OPEN_HISTORY, LOG])
+def test_force_leaves_the_recorded_runs_of_a_kept_history_alone_and_says_so(kind: Any):
     world = World(folding(kind))
     planned(world, "2024-01-05T12:00:00Z")
-    world.change(folding(kind, query=CHANGED))
+    plan, step = planned(world, "2024-01-05T12:00:00Z", force=True, carry_out=False)
+    assert (step.action, step.redone.is_empty) == ("skip", True)
+    assert [(notice.code, "does not do its recorded runs again" in notice.message) for notice in plan.warnings] == [
+        ("LAM-WARN-025", True)
+    ]
+    _, step = planned(world, "2024-01-06T12:00:00Z", force=True)
+    assert (spans(step), step.batches[0].begins_anew) == ([("2024-01-05", "2024-01-06")], False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (KEPT, "what earlier runs made stays; `lamina build --reset shop.t`"),
+        (IncrementalByPartition(), "what earlier runs made stays; `lamina build --reset shop.t`"),
+        (OPEN_HISTORY, "what earlier runs made stays; `lamina build --restate shop.t`"),
+        (LOG, "rows may be there twice; `lamina build --restate shop.t`"),
+    ],
+)
+def test_force_puts_one_more_run_on_top_of_a_kept_history_without_time(kind: Any, what: str):
+    world = World(folding(kind, query=WHOLE))
+    planned(world, "2024-01-05T12:00:00Z")
+    plan, step = planned(world, "2024-01-05T12:00:00Z", force=True)
+    assert (step.action, step.reason, [batch.begins_anew for batch in step.batches]) == ("build", "forced", [False])
+    (notice,) = plan.warnings
+    assert (notice.code, what in notice.message) == ("LAM-WARN-025", True)
+
+
+@pytest.mark.parametrize("query", [OVER_TIME, WHOLE])
+@pytest.mark.parametrize("kind", [OPEN_HISTORY, LOG])
+def test_a_model_that_lifts_the_protection_of_its_kind_may_be_restated(kind: Any, query: str):
+    world = World(folding(kind, query=query))
+    planned(world, "2024-01-05T12:00:00Z")
     plan, step = planned(world, "2024-01-05T12:00:00Z", restate=("shop.t",))
+    assert (step.reason, step.batches[0].begins_anew) == ("restated", True)
+    assert [notice.code for notice in plan.warnings] == ["LAM-WARN-016"]
+
+
+@pytest.mark.parametrize("kind", [KEPT, HISTORY], ids=["upsert", "protected history"])
+def test_a_reset_builds_a_model_that_keeps_its_history_anew(kind: Any):
+    world = World(folding(kind))
+    planned(world, "2024-01-05T12:00:00Z")
+    plan, step = planned(world, "2024-01-05T12:00:00Z", reset=("shop.t",), carry_out=False)
+    assert (step.reason, spans(step), step.batches[0].begins_anew) == (
+        "restated",
+        [("2024-01-01", "2024-01-05")],
+        True,
+    )
+    world.change(folding(kind, query=CHANGED))
+    plan, step = planned(world, "2024-01-05T12:00:00Z", reset=("shop.t",))
     assert (step.action, step.continues, spans(step)) == ("build", None, [("2024-01-01", "2024-01-05")])
     assert [notice.code for notice in plan.warnings] == ["LAM-WARN-016"]
+
+
+def test_a_changed_table_of_runs_is_not_shortened_by_a_start():
+    world = World(folding())
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(folding(query=CHANGED))
+    with pytest.raises(HistoryLost, match="would lack"):
+        planned(world, "2024-01-05T12:00:00Z", start="2024-01-04")
+    _, step = planned(world, "2024-01-05T12:00:00Z", start="2024-01-04", allow_gaps=True)
+    assert spans(step) == [("2024-01-04", "2024-01-05")]
 
 
 def test_children_of_a_fold_do_not_wait_for_its_time():
@@ -232,3 +329,18 @@ def test_children_of_a_fold_do_not_wait_for_its_time():
     world = World(folding(), child)
     plan, _ = planned(world, "2024-01-05T12:00:00Z")
     assert plan.steps[1].intervals == ranges(("2024-01-01", "2024-01-05"))
+
+
+@pytest.mark.parametrize(("kind", "is_done"), [(kind, isinstance(kind, IncrementalByPartition)) for kind in KINDS])
+def test_a_query_that_says_nothing_about_time_runs_again_for_new_rows_not_for_other_ones(kind: Any, is_done: bool):
+    parent = model("shop.p", ["raw.t"], kind=daily(), start="2024-01-01")
+    world = World(parent, folding(kind, query="SELECT ds, x FROM shop.p", reads=("shop.p",)))
+    planned(world, "2024-01-05T12:00:00Z")
+    restated = {"restate": ("shop.p",), "start": "2024-01-02"}
+    plan, step = planned(world, "2024-01-05T12:00:00Z", carry_out=False, **restated)
+    assert (step.action, step.reason, step.cause) == ("build" if is_done else "skip", "upstream_rewritten", "shop.p")
+    assert [notice.code for notice in plan.warnings] == ["LAM-WARN-024"]
+    if not is_done:
+        assert "left as it is, although `shop.p` is computed again" in step.explanation
+    plan, step = planned(world, "2024-01-06T12:00:00Z", **restated)
+    assert (step.action, step.cause) == ("build", "shop.p")

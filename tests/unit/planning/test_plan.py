@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.errors import BadTime, LaminaError, Location, NotYetSupported, UnknownName
-from lamina.graph.kinds import Custom, Embedded, Managed, View
+from lamina.errors import BadTime, HistoryLost, LaminaError, Location, NotYetSupported, UnknownName
+from lamina.graph.kinds import Custom, Embedded, IncrementalPolicy, Managed, View
 from lamina.graph.model import FunctionCall, SqlText
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
 from lamina.sql.fragment import Fragment
 from lamina.timeline.grain import Grain
-from lamina.timeline.interval import Interval
+from lamina.timeline.interval import EMPTY, Interval
 from tests.kit.models import World, daily, instant, model, ranges
 
 
@@ -246,6 +246,64 @@ def test_force_computes_everything_again():
     found = steps(make_plan(world.inputs("2024-01-05", flags=Flags(force=True))))
     assert {step.reason for step in found.values()} == {"forced"}
     assert found["shop.orders"].intervals == ranges(("2024-01-01", "2024-01-05"))
+
+
+FORWARD = {"policy": IncrementalPolicy(forward_only=True)}
+CHANGED = {"query": "SELECT ds, x + 1 AS x FROM raw.orders"}
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"force": True}, {"restate": ("shop.orders",), "start": "2024-01-04"}], ids=["plain", "force", "part"]
+)
+def test_no_flag_rebuilds_a_changed_model_that_goes_forward_only(flags):
+    world = World(orders(kind=FORWARD))
+    build(world, "2024-01-06")
+    world.change(orders(kind=FORWARD, **CHANGED))
+    with pytest.raises(NotYetSupported, match="asks to keep its history") as caught:
+        make_plan(world.inputs("2024-01-06", flags=Flags(**flags)))
+    assert "`--reset shop.orders`" in (caught.value.hint or "")
+
+
+def test_a_model_that_goes_forward_only_is_not_rebuilt_because_all_its_time_is_open_again():
+    world = World(orders(kind=FORWARD))
+    build(world, "2024-01-06")
+    (facts,) = world.facts.values()
+    world.facts[facts.physical] = replace(facts, covered=EMPTY, reopened=facts.covered, built_at=None)
+    world.change(orders(kind=FORWARD, **CHANGED))
+    with pytest.raises(NotYetSupported, match="asks to keep its history"):
+        make_plan(world.inputs("2024-01-06"))
+
+
+def test_a_reset_rebuilds_a_model_that_goes_forward_only():
+    world = World(orders(kind=FORWARD))
+    build(world, "2024-01-06")
+    world.change(orders(kind=FORWARD, **CHANGED))
+    step = steps(make_plan(world.inputs("2024-01-06", flags=Flags(reset=("shop.orders",)))))["shop.orders"]
+    assert (step.action, step.replay, step.intervals) == ("build", "full", ranges(("2024-01-01", "2024-01-06")))
+
+
+@pytest.mark.parametrize("flags", [{}, {"force": True}, {"restate": ("shop.orders",)}], ids=["plain", "force", "part"])
+@pytest.mark.parametrize("bound", [{"start": "2024-01-05"}, {"end": "2024-01-02"}], ids=["start", "end"])
+def test_bounds_do_not_shorten_the_history_of_a_changed_model(flags, bound):
+    world = World(orders())
+    build(world, "2024-01-06")
+    world.change(orders(**CHANGED))
+    with pytest.raises(HistoryLost, match="readers of `prod` have now") as caught:
+        make_plan(world.inputs("2024-01-06", flags=Flags(**flags, **bound)))
+    assert "`--allow-gaps`" in (caught.value.hint or "")
+    allowed = make_plan(world.inputs("2024-01-06", flags=Flags(**flags, **bound, allow_gaps=True)))
+    assert not steps(allowed)["shop.orders"].left_out.is_empty
+
+
+def test_bounds_that_leave_readers_what_they_have_are_fine():
+    world = World(orders())
+    build(world, "2024-01-04")
+    world.change(orders(**CHANGED))
+    step = steps(make_plan(world.inputs("2024-01-08", flags=Flags(end="2024-01-05"))))["shop.orders"]
+    assert step.intervals == ranges(("2024-01-01", "2024-01-06"))
+    # Development may look at part of the time: promoting says what is lacking.
+    inputs = world.inputs("2024-01-08", environment="dev", flags=Flags(start="2024-01-03"))
+    assert steps(make_plan(inputs))["shop.orders"].intervals == ranges(("2024-01-03", "2024-01-04"))
 
 
 CLOCKS = {

@@ -10,6 +10,7 @@ from lamina.sql.merge_clauses import (
     UpdateAll,
     UpdateSome,
     clauses_to_spark,
+    differs_when_repeated,
     read_merge_clauses,
 )
 
@@ -92,3 +93,36 @@ def test_clauses_of_other_dialects_become_sparks_and_times_keep_their_names() ->
         "WHEN MATCHED THEN DELETE",
     )
     assert clauses_to_spark(("when matched then update *",), "spark") == ("WHEN MATCHED THEN UPDATE SET *",)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (),
+        ("WHEN MATCHED THEN UPDATE SET *",),
+        ("WHEN MATCHED AND target.a < source.a THEN UPDATE SET *",),
+        ("WHEN MATCHED AND target.a < source.a THEN UPDATE SET *", "WHEN MATCHED AND source.b THEN UPDATE SET *"),
+        ("WHEN MATCHED THEN UPDATE SET target.a = source.a, b = SOURCE.`B`",),
+        ("WHEN MATCHED AND target.a IS NULL THEN UPDATE SET a = source.a",),
+        ("WHEN MATCHED AND source.c THEN UPDATE SET a = source.a", "WHEN MATCHED THEN UPDATE SET b = source.b"),
+    ],
+)
+def test_what_only_takes_over_values_leaves_the_same_when_it_is_done_again(texts: tuple[str, ...]) -> None:
+    assert not differs_when_repeated(texts)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("WHEN MATCHED THEN UPDATE SET a = target.a + source.a",),
+        ("WHEN MATCHED THEN UPDATE SET a = source.b",),
+        ("WHEN MATCHED THEN UPDATE SET state = 'seen'",),
+        ("WHEN MATCHED THEN DELETE",),
+        ("WHEN MATCHED AND source.gone THEN DELETE",),
+        ("WHEN MATCHED AND target.a < source.a THEN DELETE", "WHEN MATCHED THEN UPDATE SET *"),
+        ("WHEN MATCHED AND target.a <> source.a THEN UPDATE SET a = source.a", "WHEN MATCHED THEN UPDATE SET *"),
+    ],
+    ids=["sum", "other column", "constant", "delete", "new row decides", "table decides", "another clause next"],
+)
+def test_what_changes_or_deletes_its_own_rows_differs_when_it_is_done_again(texts: tuple[str, ...]) -> None:
+    assert differs_when_repeated(texts)

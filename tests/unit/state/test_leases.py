@@ -15,17 +15,21 @@ LEASE = Lease(resource="version:shop.orders", token=4, owner=owner(), status="he
 seconds = st.integers(min_value=0, max_value=200)
 
 
-@given(status=st.sampled_from(["held", "released", "lost", "closed"]), at=seconds, is_alone=st.booleans())
-def test_a_lease_is_taken_exactly_when_nobody_else_may_be_working_under_it(status, at, is_alone):
+@given(
+    status=st.sampled_from(["held", "released", "lost", "closed"]),
+    at=seconds,
+    fate=st.sampled_from(["unknown", "gone", "settled"]),
+)
+def test_a_lease_is_taken_exactly_when_nobody_else_may_be_working_under_it(status, at, fate):
     former = replace(LEASE, status=status)
-    if status == "held" and at < 60 and not is_alone:
+    if status == "held" and at < 60 and fate == "unknown":
         with pytest.raises(LeaseHeld):
-            succeed(former, former.resource, owner(2), now=later(at), seconds=5, is_alone=is_alone)
+            succeed(former, former.resource, owner(2), now=later(at), seconds=5, fate_of=lambda _: fate)
         return
-    lease, changed = succeed(former, former.resource, owner(2), now=later(at), seconds=5, is_alone=is_alone)
+    lease, changed = succeed(former, former.resource, owner(2), now=later(at), seconds=5, fate_of=lambda _: fate)
     assert (lease.token, lease.status, lease.owner, lease.expires_at) == (5, "held", owner(2), later(at + 5))
     after = changed or former
-    assert after.status == ({True: "closed", False: "lost"}[is_alone] if status == "held" else status)
+    assert after.status == (("closed" if fate == "settled" else "lost") if status == "held" else status)
     assert replace(after, status=status) == former
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from lamina.cli.options import change_options, common_options, environment_options, examples, read_request
 from lamina.cli.present.plan import plan_text, warnings_text
 from lamina.cli.present.summary import show_outcome
+from lamina.errors import UsageError
 
 if TYPE_CHECKING:
     from lamina.app.report import Report
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 )
 @environment_options
 @change_options
+@click.option("--yes", "is_agreed", is_flag=True, help="With --reset: do not ask.")
 @common_options
-def build(invocation: Invocation, environment: str | None, **flags: Any) -> int:
+def build(invocation: Invocation, environment: str | None, is_agreed: bool, **flags: Any) -> int:
     """Make an environment match the project.
 
     Stale models are built, missing intervals are processed, and the environment's views are pointed at the result.
@@ -33,14 +36,26 @@ def build(invocation: Invocation, environment: str | None, **flags: Any) -> int:
     """
     output = invocation.output
     request = read_request("build", invocation, environment, flags)
+    resets = bool(request.flags.reset) and not is_agreed
+    if resets and not sys.stdin.isatty():
+        raise UsageError(
+            "`--reset` asks before it begins from scratch, and nobody can answer here",
+            hint="add `--yes` to lose the history of these models without being asked",
+        )
+    is_declined = False
 
     def announce(report: Report) -> bool:
+        nonlocal is_declined
         output.note(*warnings_text(report))
         if not output.is_json:
             output.note(plan_text(report, is_verbose=output.is_verbose, has_differences=output.is_verbose), "")
-        return True
+        if resets:
+            names = ", ".join(f"`{name}`" for name in request.flags.reset)
+            with progress.paused():
+                is_declined = not click.confirm(f"Lose the history of {names}?", err=True)
+        return not is_declined
 
-    with invocation.application() as (application, _):
+    with invocation.application() as (application, progress):
         report = application.build(request, announce)
     show_outcome(output, report)
-    return report.exit_code
+    return 1 if is_declined else report.exit_code

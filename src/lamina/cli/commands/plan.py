@@ -21,7 +21,7 @@ from lamina.errors import UsageError
 from lamina.graph.model import SqlBody
 
 if TYPE_CHECKING:
-    from lamina.app.application import Application
+    from lamina.app.late_application import LateApplication
     from lamina.app.report import Report
     from lamina.cli.invocation import Invocation
 
@@ -119,7 +119,7 @@ def _show(invocation: Invocation, report: Report, queries: dict[str, str]) -> No
     output.note(*failures_text(report))
 
 
-def _queries(application: Application, report: Report) -> dict[str, str]:
+def _queries(application: LateApplication, report: Report) -> dict[str, str]:
     """The SQL of every step with work, for its first batch."""
     plan = report.plan
     found: dict[str, str] = {}

@@ -14,7 +14,7 @@ from lamina.cli.present.words import interval_words
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lamina.app.application import ModelIntervals
+    from lamina.app.looking import ModelIntervals
 
 _STYLES = {"covered": "green", "missing": "red", "waiting": "yellow"}
 

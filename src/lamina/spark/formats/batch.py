@@ -18,6 +18,7 @@ from lamina.spark.errors import condition_of
 from lamina.spark.kinds.problems import PROBLEM, check_fold
 from lamina.spark.output import find_time_column, in_interval
 from lamina.spark.partitions import NULL_FOLDER, is_attempt
+from lamina.spark.shared_storage import check_rows
 from lamina.spark.types import can_read_as, columns_of
 from lamina.sql.names import quote
 from lamina.timeline.interval import Intervals
@@ -211,7 +212,11 @@ class Observed:
             not column.is_hidden and column.type == "string" and not keeps_empty_text for column in batch.columns
         ]
         self._texts = [column for column, is_one in zip(batch.columns, is_text, strict=True) if is_one]
-        measures = {"rows": sf.count_if(~is_kept & has_time), "null_times": sf.count_if(~self._is_valid)}
+        measures = {
+            "rows": sf.count_if(~is_kept & has_time),
+            "written": sf.count_if(self._is_valid),
+            "null_times": sf.count_if(~self._is_valid),
+        }
         remembered = None if is_append else batch.remembered
         if (batch.condition is None and batch.is_measured) or remembered is not None:
             rows = with_hash(rows, StructType([rows.schema[column.name] for column in batch.shape.columns]))
@@ -257,15 +262,20 @@ class Observed:
                     hint=f"use another value, such as `coalesce(nullif({column.name}, ''), 'none')`",
                 )
 
-    def measured(self, count: Callable[[], int]) -> Measured:
-        """What the job saw, once it has run.
+    def measured(self, written: int | None, count: Callable[[], int]) -> Measured:
+        """What the job saw, once it has run, as far as it agrees with how many rows are `written`.
 
-        Spark Connect before 4.2 waits a tenth of a second for that and then does without: rows are counted by `count`
-        then, and what else was measured is not known.
+        A stage that runs twice, as for a sample before rows are sorted or because an executor was lost, sees its rows
+        twice; and Spark Connect before 4.2 waits a tenth of a second for what was seen and then does without. New rows
+        are counted by `count` then. Of rows seen several times, those without a time were seen as often as the others;
+        what else was measured is not known.
         """
         found = self._observation.get
         if "rows" not in found:
             return Measured(rows=count())
+        if written is not None and int(found["written"]) != written:
+            times = max(1, round(int(found["written"]) / written)) if written else 1
+            return Measured(rows=count(), null_times=-(-int(found["null_times"]) // times))
         return Measured(
             rows=int(found["rows"]),
             content=Content.of(found) if "content_rows" in found else None,
@@ -273,10 +283,31 @@ class Observed:
             null_times=int(found["null_times"]),
         )
 
+    def check(self, written: int, *, may_miss: Callable[[], bool]) -> None:
+        """Raise `RowsMissing` when fewer rows are written than the job was given.
+
+        For jobs whose last stage sees the rows: Spark counts what that saw once, however often it runs. Where what was
+        seen got lost, rows are counted by computing them again if none is there, or some may have gone elsewhere.
+        """
+        found = self._observation.get
+        if "written" in found:
+            check_rows(written, int(found["written"]))
+        elif not written or may_miss():
+            check_rows(written, self._given.filter(self._is_valid).count())
+
 
 def count_new(written: DataFrame, batch: Batch) -> int:
-    """How many rows of a batch were written, where others may lie beside them that belong to another time."""
-    return (written if batch.condition is None else written.filter(batch.condition)).count()
+    """How many rows of a batch were written, where others may lie beside them that belong to another time or batch."""
+    if batch.condition is not None:
+        written = written.filter(batch.condition)
+    for column in filter(is_attempt, batch.columns):
+        written = written.filter(sf.col(quote(column.name)) == str(batch.request.attempt))
+    return written.count()
+
+
+def count_added(table: DataFrame, batch: Batch, written: int | None) -> int:
+    """How many rows of a batch are in a table that it changed; `written` is what the table says of that change."""
+    return written if batch.condition is None and written is not None else count_new(table, batch)
 
 
 def _is_empty(column: PartitionColumn) -> SparkColumn:

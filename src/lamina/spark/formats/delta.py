@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import Aside, Shown
+from lamina.app.ports import Aside, Landing, Shown
 from lamina.errors import BadModelResult
 from lamina.graph.formats import DELTA
 from lamina.spark.errors import is_failure_of_spark
-from lamina.spark.formats.batch import Observed
-from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows
+from lamina.spark.formats.batch import Observed, count_added
+from lamina.spark.formats.delta_files import data_files, mended_rows, missing_files
+from lamina.spark.formats.lake import LakeFormat, Layout, fitted, not_mended, stage, staged_rows
 from lamina.spark.kinds.merge import CHANGES
 from lamina.spark.partitions import plan_partitions
-from lamina.spark.tables import table_name
+from lamina.spark.shared_storage import may_scatter
+from lamina.spark.tables import properties_text, table_name
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:
@@ -35,7 +37,15 @@ if TYPE_CHECKING:
     from lamina.spark.formats.lake import Change, Task
 
 _LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
-_MANY = 1000
+_FEW, _MANY = 5, 1000
+"""How much of a table's history is looked through."""
+_RETENTION = {
+    "delta.deletedFileRetentionDuration": "interval 1 week",
+    "delta.logRetentionDuration": "interval 30 days",
+}
+"""How long a table keeps what it no longer needs where nobody says otherwise: Delta's own defaults."""
+_LENT = dict.fromkeys(_RETENTION, "interval 36500 days")
+_ROWS_WRITTEN = "operationMetrics.numOutputRows"
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -73,13 +83,39 @@ class DeltaFormat(LakeFormat):
         found = session.sql(f"DESCRIBE HISTORY {table_name(table)} LIMIT 1").collect()
         return int(found[0]["version"]) if found else None
 
+    def rows_written(self, session: SparkSession, table: str, snapshot: int | None) -> int | None:
+        """See `LakeFormat`."""
+        return rows_of_version(session, table, snapshot)
+
+    def data_files(self, session: SparkSession, table: str, snapshot: int | None) -> list[str]:
+        """See `LakeFormat`."""
+        return data_files(session, table, snapshot)
+
+    def missing_files(self, session: SparkSession, head: Head) -> tuple[str, ...]:
+        """See `LakeFormat`; a clone names files that another table may have lost."""
+        return missing_files(session, head)
+
+    def mend(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
+        """See `LakeFormat`; where files are gone, those that the lender wrote in their place are taken."""
+        found = mended_rows(session, source)
+        if found is None:
+            raise not_mended(source)
+        rows, count = found
+        self.write_copy(session, request, source, rows)
+        (copied,) = session.sql(f"SELECT count(*) FROM {table_name(request.table.generation)}").collect()
+        if copied[0] != count:
+            raise not_mended(source)
+
     def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
         """Write aside what must wait, and everything else by the transaction itself."""
         decide, session = task.request.write_through, task.session
-        if decide is None or change.action.name == "merge" or not task.request.recorded.is_empty:
+        # What is its own publish cannot be looked at before it is shown.
+        may_miss = may_scatter(session, task.root)
+        if decide is None or may_miss or change.action.name == "merge" or not task.request.recorded.is_empty:
             measured = stage(task, change, keeps_empty_text=self.keeps_empty_text)
             return measured, Aside(action=change.action), staged_rows(session, task.path, change.batch.shape)
-        observed = Observed(change.rows, change.batch, keeps_empty_text=self.keeps_empty_text)
+        rows = self.laid_out(session, change.rows, change.batch)
+        observed = Observed(rows, change.batch, keeps_empty_text=self.keeps_empty_text)
         publish = decide(change.batch.shape)
         task.reach("write.half_folder")
         number_writes(session, publish)
@@ -88,14 +124,31 @@ class DeltaFormat(LakeFormat):
             apply_rows(session, observed.rows, table, change.action)
         snapshot = landed_version(session, publish)
         shown = session.sql(f"SELECT * FROM {table_name(table)} VERSION AS OF {snapshot}")
-        measured = observed.measured(lambda: _rows_added(session, table, snapshot))
+        written = self.rows_written(session, table, snapshot)
+        measured = observed.measured(written, lambda: count_added(shown, change.batch, written))
         return measured, Shown(publish=publish, snapshot=snapshot), shown
 
     def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
-        """A clone: the same files under another name."""
+        """A clone: the same files under another name, which the table that lends them keeps from now on."""
+        if request.table.owns_files:
+            self.copy_rows(session, request, source)
+            return
+        _lend(session, source.generation)
         moment = "" if source.snapshot is None else f" VERSION AS OF {source.snapshot}"
-        name = table_name(request.table.generation)
-        session.sql(f"CREATE TABLE {name} SHALLOW CLONE {table_name(source.generation)}{moment}")
+        own = {**_RETENTION, **{key: value for key, value in request.table.properties.items() if key in _RETENTION}}
+        name, lender = table_name(request.table.generation), table_name(source.generation)
+        session.sql(f"CREATE TABLE {name} SHALLOW CLONE {lender}{moment} TBLPROPERTIES ({properties_text(own)})")
+
+
+def _lend(session: SparkSession, table: str) -> None:
+    """Have a table keep files that it no longer needs, because a clone reads them; before that is made.
+
+    VACUUM goes by these properties unless it is told how long to RETAIN. A clone of a clone reads files of both, and
+    the first of them lends already.
+    """
+    found = {row.key: row.value for row in session.sql(f"SHOW TBLPROPERTIES {table_name(table)}").collect()}
+    if any(found.get(key) != value for key, value in _LENT.items()):
+        session.sql(f"ALTER TABLE {table_name(table)} SET TBLPROPERTIES ({properties_text(_LENT)})")
 
 
 def commit(session: SparkSession, publish: CommitRows, root: str) -> int | None:
@@ -107,10 +160,10 @@ def commit(session: SparkSession, publish: CommitRows, root: str) -> int | None:
     except Exception as error:
         if not is_failure_of_spark(error):
             raise
-        landed = find_version(session, publish)
+        landed = find_landing(session, publish)
         if landed is None:
             raise
-        return landed
+        return landed.snapshot
     return landed_version(session, publish)
 
 
@@ -147,33 +200,40 @@ def landed_version(session: SparkSession, publish: CommitRows | WriteThrough) ->
     made = session.conf.get(_LAST_VERSION, None)
     if made is not None:
         return int(made)
-    found = find_version(session, publish)
+    found = find_landing(session, publish)
     if found is not None:
-        return found
+        return found.snapshot
     newest = session.sql(f"DESCRIBE HISTORY {table_name(publish.generation)} LIMIT 1").collect()
     return int(newest[0]["version"]) if newest else None
 
 
-def find_version(session: SparkSession, publish: CommitRows | WriteThrough) -> int | None:
+def find_landing(session: SparkSession, publish: CommitRows | WriteThrough) -> Landing | None:
     """The version that carries the publish, found in the table's history."""
     history = session.sql(f"DESCRIBE HISTORY {table_name(publish.generation)} LIMIT {_MANY}")
-    found = history.filter(sf.col("userMetadata") == _mark(publish)).select("version").collect()
-    return int(found[0]["version"]) if found else None
+    found = history.filter(sf.col("userMetadata") == _mark(publish)).select("version", _ROWS_WRITTEN).collect()
+    return Landing(snapshot=int(found[0][0]), rows=_number(found[0][1])) if found else None
 
 
-def _rows_added(session: SparkSession, table: str, version: int | None) -> int:
-    """How many rows the transaction of a version wrote."""
-    history = session.sql(f"DESCRIBE HISTORY {table_name(table)} LIMIT {_MANY}")
-    told = history.filter(f"version = {version}").select(sf.col("operationMetrics")["numOutputRows"]).collect()
-    return int(told[0][0] or 0) if told else 0
+def rows_of_version(session: SparkSession, table: str, version: int | None) -> int | None:
+    """How many rows the transaction of a version wrote, as the table itself has recorded it."""
+    for limit in (_FEW, _MANY):
+        history = session.sql(f"DESCRIBE HISTORY {table_name(table)} LIMIT {limit}")
+        told = history.filter(f"version = {version}").select(_ROWS_WRITTEN).collect()
+        if told:
+            return _number(told[0][0])
+    return None
 
 
-def fence(session: SparkSession, publish: CommitRows | WriteThrough) -> int | None:
-    """Use the publish's number up, so that it can never land any more; answers the version if it had landed."""
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def fence(session: SparkSession, publish: CommitRows | WriteThrough) -> Landing | None:
+    """Use the publish's number up, so that it can never land any more; answers where it is if it had landed."""
     number_writes(session, publish, f"lamina fence {publish.attempt}")
     target = table_name(publish.generation)
     session.sql(f"INSERT INTO {target} SELECT * FROM {target} WHERE false")
-    return find_version(session, publish)
+    return find_landing(session, publish)
 
 
 def _mark(publish: CommitRows | WriteThrough) -> str:

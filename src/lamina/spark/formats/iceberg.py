@@ -6,28 +6,32 @@ Moving forward is refused when the table is no longer what the branch was made f
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pyspark.sql import functions as sf
 
 from lamina.app.ports import OnBranch
 from lamina.errors import EngineError, PublishRefused
 from lamina.graph.formats import ICEBERG
-from lamina.spark.formats.batch import Observed
-from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows, stored_rows
+from lamina.spark.compare_rows import Content, content_measures, with_hash
+from lamina.spark.formats.batch import Observed, count_added
+from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows
 from lamina.spark.kinds.merge import CHANGES
 from lamina.spark.partitions import plan_partitions
-from lamina.spark.tables import table_name, text_literal
-from lamina.sql.names import quote
+from lamina.spark.shared_storage import check_files
+from lamina.spark.tables import table_name
+from lamina.sql.names import quote, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from lamina.app.ports import GenerationRequest, Place, TableOptions, WriteRequest
     from lamina.app.records import FastForward, Head, RowAction
     from lamina.graph.kinds import Setting
     from lamina.graph.model import Column
-    from lamina.spark.formats.batch import Measured
+    from lamina.spark.formats.batch import Batch, Measured
     from lamina.spark.formats.lake import Change, Task
 
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
@@ -71,6 +75,10 @@ class IcebergFormat(LakeFormat):
             found["write.merge.mode"] = "merge-on-read"
         return found
 
+    def laid_out(self, _session: SparkSession, rows: DataFrame, _batch: Batch) -> DataFrame:
+        """Iceberg brings the rows of a partition together by itself (`write.distribution-mode`)."""
+        return rows
+
     def snapshot_of(self, session: SparkSession, table: str) -> int | None:
         """The table's newest snapshot, which stays as long as it is what the head names."""
         snapshot = snapshot_of_reference(session, table, "main")
@@ -78,6 +86,21 @@ class IcebergFormat(LakeFormat):
             branch = _branch(int(table.rpartition("_")[2]))
             session.sql(f"ALTER TABLE {table_name(table)} CREATE BRANCH {quote(branch)} AS OF VERSION {snapshot}")
         return snapshot
+
+    def rows_written(self, session: SparkSession, table: str, snapshot: int | None) -> int | None:
+        """See `LakeFormat`."""
+        if snapshot is None:
+            return None
+        text = f"SELECT summary['added-records'] FROM {table_name(table)}.snapshots WHERE snapshot_id = {snapshot}"
+        told = session.sql(text).collect()
+        return int(told[0][0] or 0) if told else None
+
+    def data_files(self, session: SparkSession, table: str, snapshot: int | None) -> list[str]:
+        """See `LakeFormat`."""
+        if snapshot is None:
+            return []
+        text = f"SELECT file_path FROM {table_name(table)}.files VERSION AS OF {snapshot}"
+        return [str(row[0]) for row in session.sql(text).collect()]
 
     def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
         """Write to a branch; what a MERGE takes lies in the batch's folder first, where it is checked."""
@@ -100,16 +123,16 @@ class IcebergFormat(LakeFormat):
         snapshot = snapshot_of_reference(session, head.generation, branch)
         if snapshot is None:
             raise EngineError(f"branch `{branch}` of `{head.generation}` is gone", hint="run the command again")
+        check_files(session, lambda: self.data_files(session, head.generation, snapshot))
+        shown = session.table(target)
         if measured is None:
-            measured = observed.measured(lambda: _rows_added(session, head.generation, snapshot))
-        return measured, OnBranch(branch=branch, snapshot=snapshot, former=former), session.table(target)
+            written = self.rows_written(session, head.generation, snapshot) if snapshot != begin else 0
+            measured = observed.measured(written, lambda: count_added(shown, change.batch, written))
+        return measured, OnBranch(branch=branch, snapshot=snapshot, former=former), shown
 
     def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
         """Iceberg shares no files between tables, so rows are copied."""
-        name = request.table.generation
-        self.create(session, name, source.shape, self.layout(request, source.shape.columns), request.table)
-        rows = stored_rows(session, source)
-        fitted(session, rows, name).writeTo(table_name(name)).append()
+        self.copy_rows(session, request, source)
 
 
 def _branch(attempt: int) -> str:
@@ -119,23 +142,68 @@ def _branch(attempt: int) -> str:
 def _where_it_is_now(session: SparkSession, head: Head) -> int | None:
     """The snapshot to go on from: what the head names, or what was made from that by rewriting files alone.
 
-    Whoever keeps tables small and fast does that. Rows that somebody else wrote are not taken for the model's.
+    Whoever keeps tables small and fast does that. Rows that somebody else wrote are not taken for the model's. Where
+    snapshots in between have expired, the rows themselves are compared.
     """
     main = snapshot_of_reference(session, head.generation, "main")
     if main == head.snapshot or main is None:
         return main
-    made_from = {
-        row.snapshot_id: (row.parent_id, row.operation)
-        for row in session.sql(
-            f"SELECT snapshot_id, parent_id, operation FROM {table_name(head.generation)}.snapshots"
-        ).collect()
-    }
-    found: int | None = main
-    while found != head.snapshot:
-        found, operation = made_from.get(found, (None, None))
-        if operation != "replace":
-            raise _changed_by_others(head)
+    made_from = ancestry(session.sql(snapshots_text(head.generation)).collect())
+    how = way_from(made_from, main, frozenset({head.snapshot}))
+    if how == "changed" or (how == "forgotten" and not _has_rows_of(session, head, main)):
+        raise _changed_by_others(head)
     return main
+
+
+def _has_rows_of(session: SparkSession, head: Head, snapshot: int) -> bool:
+    """Whether another snapshot of the table holds the rows of a head; reads both."""
+    if head.snapshot is None:
+        return False
+    found = []
+    for each in (head.snapshot, snapshot):
+        rows = session.sql(f"SELECT * FROM {table_name(head.generation)} VERSION AS OF {each}")
+        measures = [measure.alias(name) for name, measure in content_measures(sf.lit(True)).items()]
+        (row,) = with_hash(rows, rows.schema).agg(*measures).collect()
+        found.append(Content.of(row.asDict()))
+    return found[0].is_same(found[1])
+
+
+Ancestry: TypeAlias = dict[int, tuple[int | None, str]]
+"""From which snapshot each one was made, and how."""
+
+Way: TypeAlias = Literal["rewritten", "changed", "forgotten"]
+"""Files alone were rewritten; rows may have changed; files were rewritten last, and what came before is forgotten."""
+
+
+def snapshots_text(table: str) -> str:
+    """A query for what `ancestry` takes."""
+    return f"SELECT snapshot_id, parent_id, operation FROM {table_name(table)}.snapshots"
+
+
+def ancestry(rows: Sequence[Row]) -> Ancestry:
+    """How the snapshots of a table came about."""
+    return {row.snapshot_id: (row.parent_id, row.operation) for row in rows}
+
+
+def lineage(made_from: Ancestry, snapshot: int | None) -> frozenset[int | None]:
+    """A snapshot and all that it came from; the last is None, the table without rows."""
+    found = {snapshot}
+    while snapshot is not None:
+        snapshot = made_from.get(snapshot, (None, ""))[0]
+        found.add(snapshot)
+    return frozenset(found)
+
+
+def way_from(made_from: Ancestry, snapshot: int, origins: frozenset[int | None]) -> Way:
+    """How a snapshot came from one of others."""
+    found: int | None = snapshot
+    while found not in origins:
+        if found is not None and found not in made_from:
+            return "forgotten"
+        found, operation = made_from.get(found, (None, "")) if found is not None else (None, "")
+        if operation != "replace":
+            return "changed"
+    return "rewritten"
 
 
 def _changed_by_others(head: Head) -> PublishRefused:
@@ -164,15 +232,13 @@ def _apply(session: SparkSession, rows: DataFrame, head: Head, target: str, acti
 
 def snapshot_of_reference(session: SparkSession, table: str, name: str) -> int | None:
     """The snapshot that a branch of a table stands for."""
-    rows = session.sql(f"SELECT snapshot_id FROM {table_name(table)}.refs WHERE name = {text_literal(name)}").collect()
+    rows = session.sql(reference_text(table, name)).collect()
     return int(rows[0][0]) if rows else None
 
 
-def _rows_added(session: SparkSession, table: str, snapshot: int) -> int:
-    """How many rows the write that made a snapshot added."""
-    text = f"SELECT summary['added-records'] FROM {table_name(table)}.snapshots WHERE snapshot_id = {snapshot}"
-    told = session.sql(text).collect()
-    return int(told[0][0] or 0) if told else 0
+def reference_text(table: str, name: str) -> str:
+    """A query for the snapshot that a branch of a table stands for."""
+    return f"SELECT snapshot_id FROM {table_name(table)}.refs WHERE name = {text_literal(name)}"
 
 
 def fast_forward_text(publish: FastForward) -> str:

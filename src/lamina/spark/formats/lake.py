@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 
 from lamina.app.ports import NewTable, Written
 from lamina.app.records import RowAction
-from lamina.app.rendering import head_relation
-from lamina.errors import BadModelResult
+from lamina.app.rendering import head_relation, stored_query
+from lamina.errors import BadModelResult, StorageMissing
 from lamina.graph.kinds import IncrementalByUniqueKey, appends, is_keyed
 from lamina.spark.formats.batch import (
     Observed,
@@ -29,9 +29,11 @@ from lamina.spark.formats.batch import (
     with_kept,
 )
 from lamina.spark.formats.comparison import Compared, compare
+from lamina.spark.formats.distribution import distributed
 from lamina.spark.kinds.fold import folded
 from lamina.spark.kinds.merge import changes, merge_text
 from lamina.spark.kinds.problems import PROBLEM
+from lamina.spark.shared_storage import check_files, may_scatter
 from lamina.spark.tables import ATTEMPT_PROPERTY, create_table, table_name
 from lamina.spark.types import can_read_as, columns_of
 from lamina.spark.written_files import read_back
@@ -123,6 +125,14 @@ class LakeFormat(ABC):
         """The table's newest version."""
 
     @abstractmethod
+    def rows_written(self, session: SparkSession, table: str, snapshot: int | None) -> int | None:
+        """How many rows the write that made a version of the table has put there, as the table has recorded it."""
+
+    @abstractmethod
+    def data_files(self, session: SparkSession, table: str, snapshot: int | None) -> list[str]:
+        """The files that hold the rows of a version of the table, by the table's own list."""
+
+    @abstractmethod
     def change(self, task: Task, change: Change) -> tuple[Measured, Place, DataFrame]:
         """Write a change in the format's own way; answers what it measured, where it lies, and its rows to read again.
 
@@ -133,12 +143,37 @@ class LakeFormat(ABC):
     def copy(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
         """Make a table with the rows of a head of another one."""
 
+    def copy_rows(self, session: SparkSession, request: GenerationRequest, source: Head) -> None:
+        """Make a table with the rows of a head of another one, in files of its own."""
+        self.write_copy(session, request, source, stored_rows(session, source))
+
+    def write_copy(self, session: SparkSession, request: GenerationRequest, source: Head, rows: DataFrame) -> None:
+        """Make a table that is laid out like a head, with these rows."""
+        name = request.table.generation
+        self.create(session, name, source.shape, self.layout(request, source.shape.columns), request.table)
+        fitted(session, rows, name).writeTo(table_name(name)).append()
+
+    def missing_files(self, _session: SparkSession, _head: Head) -> tuple[str, ...]:
+        """The files of a head's table that are gone; only where tables read files of others is it worth a look."""
+        return ()
+
+    def mend(self, _session: SparkSession, _request: GenerationRequest, source: Head) -> None:
+        """Make a table with the rows of a head of which files are gone; `StorageMissing` where these are lost."""
+        raise not_mended(source)
+
     def make_copy(self, session: SparkSession, request: GenerationRequest) -> int | None:
         """A new table with the rows of another one's head; answers its version."""
         if request.source is None:
             raise TypeError(request)
-        self.copy(session, request, request.source)
+        if request.is_mended:
+            self.mend(session, request, request.source)
+        else:
+            self.copy(session, request, request.source)
         return self.snapshot_of(session, request.table.generation)
+
+    def laid_out(self, session: SparkSession, rows: DataFrame, batch: Batch) -> DataFrame:
+        """The rows as they are to be written, with those of a partition together where that saves files."""
+        return distributed(session, rows, batch)
 
     # --- new tables ---------------------------------------------------------------------------------------------------
     def _write_table(self, task: Task, rows: DataFrame, kept: DataFrame | None = None) -> Written:
@@ -157,11 +192,14 @@ class LakeFormat(ABC):
         def read_table(_stored: StructType | None = None) -> DataFrame:
             return task.session.table(table_name(name))
 
+        new = self.laid_out(task.session, new, batch)
         observed = Observed(new, batch, keeps_empty_text=self.keeps_empty_text)
         with observed.writing(task.frame):
             observed.rows.writeTo(table_name(name)).append()
-        measured = observed.measured(lambda: count_new(read_table(), batch))
         snapshot = self.snapshot_of(task.session, name)
+        check_files(task.session, lambda: self.data_files(task.session, name, snapshot))
+        written = self.rows_written(task.session, name, snapshot)
+        measured = observed.measured(written, lambda: count_new(read_table(), batch))
         if kept is None:
             compared = compare(task.frame, batch, measured, read_table, read_table, has_old=False)
         else:
@@ -265,6 +303,14 @@ class LakeFormat(ABC):
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
+def not_mended(head: Head) -> StorageMissing:
+    """The error for rows that are nowhere to be found."""
+    return StorageMissing(
+        f"files of `{head.generation}` are gone, and no other table is known to hold their rows",
+        hint="put the files back from a backup",
+    )
+
+
 def rows_at(session: SparkSession, head: Head) -> DataFrame:
     """The rows of a head, with the columns that readers see."""
     columns = ", ".join(quote(column.name) for column in head.shape.columns)
@@ -273,8 +319,7 @@ def rows_at(session: SparkSession, head: Head) -> DataFrame:
 
 def stored_rows(session: SparkSession, head: Head) -> DataFrame:
     """The rows of a head with every column of the table."""
-    moment = "" if head.snapshot is None else f" VERSION AS OF {head.snapshot}"
-    return session.sql(f"SELECT * FROM {table_name(head.generation)}{moment}")
+    return session.sql(stored_query(head))
 
 
 def staged_rows(session: SparkSession, path: str, shape: TableShape) -> DataFrame:
@@ -299,11 +344,18 @@ def fitted(session: SparkSession, rows: DataFrame, table: str) -> DataFrame:
 
 def stage(task: Task, change: Change, *, keeps_empty_text: bool) -> Measured:
     """Write the rows of a change into the batch's folder and see to it that they may be used."""
-    observed = Observed(change.rows, change.batch, keeps_empty_text=keeps_empty_text)
+    rows = change.rows
+    if change.action.name != "merge":
+        # What a table reads back from files of few partitions each, it writes to few files again.
+        rows = distributed(task.session, rows, change.batch)
+    observed = Observed(rows, change.batch, keeps_empty_text=keeps_empty_text)
     task.reach("write.half_folder")
     with observed.writing(task.frame):
         observed.rows.write.mode("error").parquet(task.path)
-    return observed.measured(lambda: count_new(staged_rows(task.session, task.path, change.batch.shape), change.batch))
+    there = staged_rows(task.session, task.path, change.batch.shape)
+    written = there.count()
+    observed.check(written, may_miss=lambda: may_scatter(task.session, task.root))
+    return observed.measured(written, lambda: count_new(there, change.batch))
 
 
 def _action(request: WriteRequest, batch: Batch) -> RowAction:

@@ -7,21 +7,21 @@ the touched partitions, and a second job adds the rows to keep.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
 
+from lamina.app.partition_sql import is_plain
 from lamina.app.ports import Written
+from lamina.app.rendering import stored_query
 from lamina.errors import WarehouseUnwritable
 from lamina.graph.formats import PARQUET
 from lamina.graph.kinds import appends, is_keyed
 from lamina.spark.compare_rows import NO_ROWS
 from lamina.spark.errors import translate
+from lamina.spark.formats.appends import as_joined, check_joined, find_small, rows_of_exactly
 from lamina.spark.formats.batch import (
-    KEPT,
     Batch,
     Observed,
     check_base,
@@ -33,11 +33,12 @@ from lamina.spark.formats.batch import (
     with_kept,
 )
 from lamina.spark.formats.comparison import Compared, compare
+from lamina.spark.formats.distribution import distributed
 from lamina.spark.kinds.fold import folded
 from lamina.spark.kinds.problems import PROBLEM
 from lamina.spark.output import find_time_column
 from lamina.spark.partitions import LONGEST_FOLDER, attempt_column, find_time_key, plan_partitions, too_long, touch
-from lamina.spark.tables import table_name
+from lamina.spark.shared_storage import may_scatter
 from lamina.spark.types import columns_of
 from lamina.spark.written_files import partitions_below, read_back
 from lamina.sql.names import quote
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from lamina.spark.formats.batch import Measured
 
 _MOST_CONDITIONS = 200
-_FILTERABLE = re.compile(r"[\w .:+-]+", re.ASCII)
 
 
 class ParquetFormat:
@@ -146,6 +146,15 @@ def _beside(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What a job wrote: figures of the new rows, all rows that lie in the batch's folder, and its partitions."""
+
+    measured: Measured
+    written: int
+    folders: Mapping[PartitionKey, str]
+
+
 # --- the jobs ---------------------------------------------------------------------------------------------------------
 def _write_at_once(session: SparkSession, frame: DataFrame, batch: _FolderBatch, root: str, reach: Reach) -> Written:
     rows = new_rows(frame, batch)
@@ -153,10 +162,9 @@ def _write_at_once(session: SparkSession, frame: DataFrame, batch: _FolderBatch,
         kept = _kept_rows(session, batch.request.base, batch, batch.partly)
         rows = with_kept(rows, kept)
     reach("write.half_folder")
-    measured = _write(session, rows, frame, batch, root)
-    folders = _folders(session, rows, batch, root)
-    compared = _compare(session, frame, batch, measured, root)
-    return _written(batch, measured, folders, batch.gone | batch.partly, compared, statements=1)
+    job = _write(session, rows, frame, batch, root)
+    compared = _compare(session, frame, batch, job.measured, root)
+    return _written(batch, job, batch.gone | batch.partly, compared, statements=2)
 
 
 def _write_fold(
@@ -170,16 +178,23 @@ def _write_fold(
         rows = frame if base is None else widened(frame, base)
     batch = _plan_fold(rows, request, fold)
     rows = new_rows(rows, batch)
+    joined: frozenset[PartitionKey] = frozenset()
+    if appends(fold.kind) and base is not None:
+        joined = find_small(session, root, base)
+        if joined:
+            former = rows_of_exactly(session, batch.columns, joined, _kept_rows(session, base, batch, joined))
+            rows = with_kept(rows, as_joined(former, batch.columns, request.attempt))
     reach("write.half_folder")
-    measured = _write(session, rows, frame, batch, root)
-    folders = _folders(session, rows.drop(PROBLEM), batch, root)
-    return _written(batch, measured, folders, batch.gone, Compared(), statements=1)
+    job = _write(session, rows, frame, batch, root)
+    if joined and base is not None:
+        check_joined(session, root, base, joined, job.written - job.measured.rows)
+    return _written(batch, job, batch.gone | joined, Compared(), statements=2)
 
 
 def _rows_of(session: SparkSession, base: Base) -> DataFrame | None:
     """The rows of the base as readers see them; None where there are none, so that the next ones are the first."""
     columns = [quote(column.name) for column in base.head.shape.columns]
-    rows = session.table(table_name(base.head.generation)).select(*columns)
+    rows = session.sql(stored_query(base.head)).select(*columns)
     known = base.head.contents.get(None)
     is_empty = not base.manifest or (rows.isEmpty() if known is None else known == NO_ROWS.to_text())
     return None if is_empty else rows
@@ -187,29 +202,17 @@ def _rows_of(session: SparkSession, base: Base) -> DataFrame | None:
 
 def _write_and_look(session: SparkSession, frame: DataFrame, batch: _FolderBatch, root: str, reach: Reach) -> Written:
     base = batch.request.base
-    rows = new_rows(frame, batch)
-    measured = _write(session, rows, frame, batch, root)
+    job = _write(session, new_rows(frame, batch), frame, batch, root)
     reach("write.half_folder")
-    folders = _folders(session, rows, batch, root)
-    compared = _compare(session, frame, batch, measured, root)
+    compared = _compare(session, frame, batch, job.measured, root)
     if base is None or batch.condition is None:
-        return _written(batch, measured, folders, batch.gone, compared, statements=1)
-    inside = _keys_in(session.table(table_name(base.head.generation)).filter(batch.condition), batch.columns)
-    touched = inside | (frozenset(folders) & frozenset(base.manifest))
+        return _written(batch, job, batch.gone, compared, statements=2)
+    inside = _keys_in(session.sql(stored_query(base.head)).filter(batch.condition), batch.columns)
+    touched = inside | (frozenset(job.folders) & frozenset(base.manifest))
     if not touched:
-        return _written(batch, measured, folders, frozenset(), compared, statements=2)
-    _write(session, _kept_rows(session, base, batch, touched), frame, batch, root, is_append=True)
-    folders = _folders(session, rows, batch, root)
-    return _written(batch, measured, folders, touched, compared, statements=3)
-
-
-def _folders(session: SparkSession, rows: DataFrame, batch: _FolderBatch, root: str) -> dict[PartitionKey, str]:
-    """The partitions that lie in the batch's folder."""
-    folder = batch.request.folder
-    if not batch.columns:
-        return {(): folder}
-    schema = StructType([field for field in rows.schema.fields if field.name != KEPT])
-    return partitions_below(read_back(session, f"{root}/{folder}", schema), folder)
+        return _written(batch, job, frozenset(), compared, statements=3)
+    job = _write(session, _kept_rows(session, base, batch, touched), frame, batch, root, after=job)
+    return _written(batch, job, touched, compared, statements=5)
 
 
 def _compare(session: SparkSession, frame: DataFrame, batch: _FolderBatch, measured: Measured, root: str) -> Compared:
@@ -218,7 +221,7 @@ def _compare(session: SparkSession, frame: DataFrame, batch: _FolderBatch, measu
     def old_rows() -> DataFrame:
         if base is None:
             raise TypeError(base)
-        rows = session.table(table_name(base.head.generation))
+        rows = session.sql(stored_query(base.head))
         touched = batch.gone | batch.partly
         return rows.filter(_one_of(batch.columns, touched)) if batch.columns and touched and not batch.is_open else rows
 
@@ -237,7 +240,7 @@ def _kept_rows(session: SparkSession, base: Base, batch: _FolderBatch, keys: Col
 
     They are read from the generation that state names, never through a view.
     """
-    source = session.table(table_name(base.head.generation))
+    source = session.sql(stored_query(base.head))
     if batch.columns:
         source = source.filter(_one_of(batch.columns, keys))
     return kept_rows(source, base, batch)
@@ -246,7 +249,8 @@ def _kept_rows(session: SparkSession, base: Base, batch: _FolderBatch, keys: Col
 def _one_of(columns: tuple[PartitionColumn, ...], keys: Collection[PartitionKey]) -> SparkColumn:
     """Rows of these partitions, in a form that Spark prunes by; of very many keys, perhaps rows of a few others.
 
-    More rows than asked for do no harm: a partition without a row inside the interval is written again as it is.
+    More rows than asked for do no harm where partitions are replaced: one without a row inside the interval is written
+    again as it is. Whoever moves rows from one partition to another has to leave these out.
     """
     if len(keys) * len(columns) <= _MOST_CONDITIONS:
         return _any(_all(_equals(column, {value}) for column, value in zip(columns, key, strict=True)) for key in keys)
@@ -255,7 +259,7 @@ def _one_of(columns: tuple[PartitionColumn, ...], keys: Collection[PartitionKey]
 
 def _equals(column: PartitionColumn, values: set[str | None]) -> SparkColumn:
     """A condition on one partition column; none at all where Hive would misread a value in a filter."""
-    if not all(value is None or _FILTERABLE.fullmatch(value) for value in values):
+    if not all(map(is_plain, values)):
         return sf.lit(True)
     name = sf.col(quote(column.name))
     typed = [sf.lit(value).cast(column.type) for value in sorted(value for value in values if value is not None)]
@@ -286,11 +290,14 @@ def _write(
     batch: _FolderBatch,
     root: str,
     *,
-    is_append: bool = False,
-) -> Measured:
-    """Run one job that writes rows and measures them on the way; `frame` is what the model gave."""
-    observed = Observed(rows, batch, is_append=is_append)
-    writer = observed.rows.write.mode("append" if is_append else "error")
+    after: _Job | None = None,
+) -> _Job:
+    """Run one job that writes rows and measures them on the way; `frame` is what the model gave.
+
+    What lies in the folder afterwards is counted there: Spark itself does not look whether it holds what was written.
+    """
+    observed = Observed(distributed(session, rows, batch), batch, is_append=after is not None)
+    writer = observed.rows.write.mode("append" if after else "error")
     if batch.columns:
         writer = writer.partitionBy(*[column.name for column in batch.columns])
     path = f"{root}/{batch.request.folder}"
@@ -300,7 +307,15 @@ def _write(
     except Exception as error:
         _explain_long_values(rows, batch, error)
         raise
-    return observed.measured(lambda: count_new(read_back(session, path, observed.rows.schema), batch))
+    there = read_back(session, path, observed.rows.schema)
+    written = there.count()
+    observed.check(written - (after.written if after else 0), may_miss=lambda: may_scatter(session, root))
+    folder = batch.request.folder
+    return _Job(
+        measured=after.measured if after else observed.measured(written, lambda: count_new(there, batch)),
+        written=written,
+        folders=partitions_below(there, folder) if batch.columns else {(): folder},
+    )
 
 
 def _keys_in(rows: DataFrame, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:
@@ -310,12 +325,12 @@ def _keys_in(rows: DataFrame, columns: tuple[PartitionColumn, ...]) -> frozenset
 
 def _written(
     batch: _FolderBatch,
-    measured: Measured,
-    folders: Mapping[PartitionKey, str],
+    job: _Job,
     touched: frozenset[PartitionKey],
     compared: Compared,
     statements: int,
 ) -> Written:
+    measured, folders = job.measured, job.folders
     return Written(
         rows=measured.rows,
         shape=batch.shape,

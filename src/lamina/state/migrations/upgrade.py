@@ -11,13 +11,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import StateError
+from lamina.state.migrations.layers import name_what_lies_beneath
+from lamina.state.migrations.shapes_once import keep_shapes_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sqlalchemy import Connection
 
-MIGRATIONS: Mapping[int, Callable[[Connection], None]] = MappingProxyType({})
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
+    {2: keep_shapes_once, 3: name_what_lies_beneath}
+)
 """For each schema version above 1, what makes it from the version before."""
 
 

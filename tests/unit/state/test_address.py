@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lamina.bootstrap import open_store
 from lamina.errors import BadConfigValue, NotYetSupported
 from lamina.state.memory import MemoryStateStore
-from lamina.state.open import open_store
 from lamina.state.store import SqlStateStore
 
 PROJECT = Path("/project")

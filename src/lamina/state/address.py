@@ -1,36 +1,53 @@
-"""From the address in `lamina.yaml` to a state store."""
+"""The address of a state store in `lamina.yaml` as a value; which store that is, `bootstrap` knows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lamina.errors import BadConfigValue, NotYetSupported
-from lamina.state.memory import MemoryStateStore
-from lamina.state.postgres import PostgresBackend
-from lamina.state.sqlite import SqliteBackend
-from lamina.state.store import SqlStateStore
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from lamina.app.ports import StateStore
 
 _SQLITE = "sqlite:///"
 _SCHEMES = ("sqlite", "postgresql", "memory")
 _HINT = "write `sqlite:///<path>`, with a path relative to the project, or `postgresql://<user>@<host>/<database>`"
 
 
-def open_store(url: str, base: Path) -> StateStore:
-    """The store at `url`; nothing is read or made yet. Relative paths of SQLite files start at `base`."""
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """State that ends with the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteFile:
+    """State in one file."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresDatabase:
+    """State in a PostgreSQL database."""
+
+    url: str
+
+
+StateAddress: TypeAlias = InMemory | SqliteFile | PostgresDatabase
+
+
+def read_address(url: str, base: Path) -> StateAddress:
+    """The address that a text spells. Relative paths of SQLite files start at `base`."""
     scheme = url.partition(":")[0].partition("+")[0].lower()
     match scheme:
         case "memory":
-            return MemoryStateStore()
+            return InMemory()
         case "sqlite":
-            return SqlStateStore(SqliteBackend(base / _sqlite_path(url)))
+            return SqliteFile(base / _sqlite_path(url))
         case "postgresql" | "postgres":
-            return SqlStateStore(PostgresBackend(url))
+            return PostgresDatabase(url)
         case "duckdb" | "warehouse":
             raise NotYetSupported(
                 f"state in `{scheme}` is not supported yet", hint="use `sqlite:///<path>` or `postgresql://…` for now"

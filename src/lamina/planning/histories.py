@@ -1,0 +1,121 @@
+"""What no plan may do to the history that readers have: rebuild what keeps it, shorten it, or grow it anew in sight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamina.errors import HistoryLost, NotYetSupported
+from lamina.graph.kinds import folds
+from lamina.planning.batches import runs_of
+from lamina.planning.replay import has_runs, keeps_history, why_not_continued
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lamina.errors import PlanError
+    from lamina.graph.names import NodeName
+    from lamina.planning.draft import Draft
+    from lamina.planning.inputs import VersionFacts
+    from lamina.timeline.interval import Intervals
+
+
+def losses(draft: Draft) -> Iterator[PlanError]:
+    """Every model whose history the plan would take from readers, and what to do instead."""
+    yield from _changes_that_cannot_go_on(draft)
+    yield from _restated_although_kept(draft)
+    yield from _shortened(draft)
+    yield from _rebuilt_in_sight(draft)
+
+
+def _former(draft: Draft, name: NodeName) -> VersionFacts | None:
+    """What the environment shows of a changed model now, if that has rows."""
+    pointer = draft.before.get(name)
+    former = draft.inputs.facts.get(pointer.physical) if pointer is not None and pointer.physical is not None else None
+    return former if has_runs(former) and draft.differences[name].is_version_new else None
+
+
+def _changes_that_cannot_go_on(draft: Draft) -> Iterator[NotYetSupported]:
+    for name, difference in draft.differences.items():
+        model, former = draft.inputs.graph.models[name], _former(draft, name)
+        is_settled = name in draft.continuations or name in draft.reset or draft.is_shared(name)
+        if former is None or is_settled or not keeps_history(model):
+            continue
+        why = why_not_continued(draft.inputs, model, difference, former)
+        yield NotYetSupported(
+            f"`{name}` changed and asks to keep its history (`replay_on_change` or `forward_only`), which this "
+            f"release cannot do {why}",
+            hint=f"`--reset {name}` builds it anew over its whole history, which is lost; nothing else does",
+            location=model.location,
+            node=name,
+        )
+
+
+def _restated_although_kept(draft: Draft) -> Iterator[HistoryLost]:
+    """A restatement of what is the sum of its runs could only begin anew, and so could one by a new definition."""
+    for name in sorted(draft.restated & draft.chosen):
+        if draft.is_protected(name):
+            continue
+        model = draft.inputs.graph.models[name]
+        if folds(model.kind) and has_runs(draft.facts(name)) and not draft.begins_anew(name):
+            yield HistoryLost(
+                f"`{name}` keeps its history: restating it would build it anew from what its inputs hold now",
+                hint=f"`--reset {name}` begins from scratch, and its history is lost; nothing else does",
+                location=model.location,
+                node=name,
+            )
+        elif name in draft.continuations:
+            yield HistoryLost(
+                f"`{name}` changed and keeps its history: restating it in the same command would build it anew",
+                hint="build it first without `--restate`, so that it goes on from what it holds; "
+                f"`--reset {name}` begins from scratch, and its history is lost",
+                location=draft.inputs.graph.models[name].location,
+                node=name,
+            )
+
+
+def _shortened(draft: Draft) -> Iterator[HistoryLost]:
+    """New versions that the bounds of the command leave without time which the baseline's readers have.
+
+    Other environments may hold less, as development asks for: promoting them looks for what is lacking.
+    """
+    if not draft.is_baseline or draft.inputs.flags.allow_gaps:
+        return
+    for name, work in draft.works.items():
+        former = _former(draft, name)
+        if former is None or name in draft.unready or keeps_history(draft.inputs.graph.models[name]):
+            continue
+        lost = work.left_out.intersect(former.recorded)
+        if not lost.is_empty:
+            yield HistoryLost(
+                f"`{name}` changed, and its new version would lack {_ranges(lost)}, which readers of "
+                f"`{draft.inputs.environment.environment}` have now: `--start` and `--end` leave it out",
+                hint="leave out `--start` and `--end`, or build part of the time in another environment, as with "
+                f"`lamina build dev --start {draft.inputs.flags.start or '…'}`; `--allow-gaps` shows less history",
+                location=draft.inputs.graph.models[name].location,
+                node=name,
+            )
+
+
+def _ranges(time: Intervals) -> str:
+    first, *others = time
+    return f"{first} and {len(others)} more range{'s' if len(others) > 1 else ''}" if others else str(first)
+
+
+def _rebuilt_in_sight(draft: Draft) -> Iterator[NotYetSupported]:
+    """Tables that would be built anew run by run while the baseline's readers look on: each run shows what it has."""
+    if not draft.is_baseline:
+        return
+    for name, work in draft.works.items():
+        model = draft.inputs.graph.models[name]
+        if not (folds(model.kind) and work.begins_anew and work.is_asked):
+            continue
+        runs, flag = len(runs_of(model, work.readiness.ready, begins_anew=True)), "restate"
+        if name in draft.reset:
+            flag = "reset"
+        if runs > 1:
+            yield NotYetSupported(
+                f"`{name}` would be built anew in {runs} runs, and readers would see it begin empty and grow again",
+                hint=f"{flag} it in another environment, as with `lamina build dev --{flag} {name}`, and promote that",
+                location=model.location,
+                node=name,
+            )

@@ -1,0 +1,68 @@
+"""Folders of a server's own disk that are moved away; nobody but Spark can look for them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lamina import LaminaError, Project
+from lamina.bootstrap import OpenOptions, diagnose
+from lamina.spark import places
+from tests.kit.told import tell
+
+FILES = {
+    "lamina.yaml": "name: vanish\nspark: {{remote: '{remote}'}}\ndefaults: {{start: 2024-01-01}}\n",
+    "models/days.sql": "MODEL (name vanish.days, kind INCREMENTAL_BY_TIME_RANGE (time_column ds));\n"
+    "SELECT explode(sequence(@start_date, @end_date)) AS ds, 1 AS n",
+    "models/later.sql": "MODEL (name vanish.later, kind INCREMENTAL_BY_TIME_RANGE (time_column ds));\n"
+    "SELECT ds, n FROM vanish.days WHERE ds BETWEEN @start_date AND @end_date",
+    "models/total.sql": "MODEL (name vanish.total, kind FULL); SELECT SUM(n) AS n FROM vanish.days",
+}
+
+
+def main(place: str, remote: str) -> None:
+    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(exist_ok=True, parents=True)
+        (folder / path).write_text(text.format(remote=remote) if path == "lamina.yaml" else text)
+    seen: dict[str, Any] = {}
+
+    def build(at: str, *models: str) -> Any:
+        with Project.open(folder) as project:
+            try:
+                return project.build(execution_time=at, select=models or None).status
+            except LaminaError as error:
+                return sorted((each["code"], each["node"]) for each in error.errors)
+
+    def query(sql: str) -> Any:
+        with Project.open(folder) as project:
+            try:
+                return [list(row) for row in project.query(sql).collect()]
+            except LaminaError as error:
+                return sorted((each["code"], each["node"]) for each in error.errors)
+
+    seen["first"] = build("2024-01-04")
+    (row,) = spark.sql("DESCRIBE SCHEMA vanish__lamina").filter("info_name = 'Location'").collect()
+    (batches,) = Path(places._local(str(row[1])) or "").glob("_lamina_*")
+    (day,) = batches.glob("days__v_*/*/ds=2024-01-02")
+    shutil.move(day, folder / "day")
+    seen["faults"] = [one.detail for one in diagnose(OpenOptions(directory=folder)) if one.status == "fault"]
+    seen["query"], seen["total"] = query("SELECT count(*) FROM vanish.days"), build("2024-01-05", "vanish.days+")
+    # Days that are not read are not missed.
+    seen["later"] = build("2024-01-05", "vanish.days", "vanish.later")
+    with Project.open(folder) as project:
+        report = project.state_repair(execution_time="2024-01-05").to_dict()
+        seen["repair"] = {row["name"]: row["status"] for row in report["repair"]}
+    seen["again"], seen["rows"] = (
+        build("2024-01-05"),
+        query("SELECT (SELECT count(*) FROM vanish.days), n FROM vanish.total"),
+    )
+    tell(seen)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
