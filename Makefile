@@ -23,6 +23,7 @@ demo: java $(STAMP) ## build the example shop on local Spark, change a model, bu
 	@$(BIN)/python tools/demo.py
 
 test: java $(STAMP) static $(ARCHIVE) ## everything CI runs: static checks and all tests
+	@$(BIN)/python -m tests.kit.outside
 	@$(PYTEST) $(SIDE_BY_SIDE) tests
 
 check: $(STAMP) static fast ## static checks and the tests without Spark

@@ -1,4 +1,4 @@
-"""The lock that lets one process at a time use the embedded catalog, and says who holds it."""
+"""The lock that lets one process at a time use something, mostly the embedded catalog, and says who holds it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who uses the embedded catalog."""
+    """Who has the lock."""
 
     command: str
     process: int
@@ -45,8 +45,8 @@ class CatalogLock:
     still be in the middle of a catalog statement, is gone too. Holding it is proof that no other process lives.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, what: str = "the embedded catalog") -> None:
+        self._path, self._what = path, what
         self._descriptor: int | None = None
 
     @property
@@ -98,17 +98,17 @@ class CatalogLock:
             except BlockingIOError:
                 holder = self._holder()
                 if holder != told:
-                    emit(Waiting(what="the embedded catalog", holder=holder))
+                    emit(Waiting(what=self._what, holder=holder))
                     told = holder
             else:
                 return
             if patience is not None and time.monotonic() - begun > patience:
                 raise CatalogBusy(
-                    f"the embedded catalog is in use by {told}",
+                    f"{self._what} is in use by {told}",
                     hint="wait for that command to end, then run this one again",
                 )
             if cancelled.wait(_POLL_SECONDS):
-                raise Cancelled("cancelled while waiting for the embedded catalog")
+                raise Cancelled(f"cancelled while waiting for {self._what}")
 
     @property
     def _card(self) -> Path:

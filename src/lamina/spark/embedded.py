@@ -29,6 +29,7 @@ from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.catalog_lock import CatalogLock
 from lamina.spark.errors import summary_of
 from lamina.spark.format_settings import format_settings, own_iceberg
+from lamina.spark.jar_cache import fetching, is_fetched
 from lamina.spark.java import check_java
 from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
 from lamina.spark.own_catalog import is_own, names_another_metastore, settings_in_force
@@ -218,22 +219,22 @@ class EmbeddedSpark:
             lock = CatalogLock(settings.home.absolute() / "spark.lock")
             lock.acquire(command, self._emit, cancelled, settings.patience)
         try:
-            return self._open(lock)
+            return self._open(lock, command, cancelled)
         except BaseException:
             if lock is not None:
                 lock.release()
             raise
 
-    def _open(self, lock: CatalogLock | None) -> _Running:
+    def _open(self, lock: CatalogLock | None, command: str, cancelled: threading.Event) -> _Running:
         settings = self._settings
+        config = spark_config(settings)
         with_formats = [TABLE_FORMATS[name].title for name in sorted(settings.formats)]
         place = f"Spark on {settings.master or 'local[*]'}"
         if with_formats:
-            is_there = (settings.jar_cache / "jars").exists()
-            place += f" with {' and '.join(with_formats)}{'' if is_there else ', which is fetched once'}"
+            fetched = "" if is_fetched(config) else ", which is fetched once"
+            place += f" with {' and '.join(with_formats)}{fetched}"
         self._emit(SparkStarting(detail=place))
         begun = time.monotonic()
-        config = spark_config(settings)
         gateway: Any = None
         try:
             write_log4j_settings(settings.log_folder)
@@ -245,7 +246,8 @@ class EmbeddedSpark:
             with (settings.log_folder / OUTPUT_LOG).open("ab") as output:
                 pass_fds = () if lock is None or lock.descriptor is None else (lock.descriptor,)
                 launch: Any = launch_gateway
-                gateway = launch(conf, {"stdout": output, "stderr": output, "pass_fds": pass_fds})
+                with fetching(config, command, self._emit, cancelled):
+                    gateway = launch(conf, {"stdout": output, "stderr": output, "pass_fds": pass_fds})
             session = SparkSession(_context_without_signal_handler(gateway, conf))
         except (OSError, PySparkException, Py4JError, RuntimeError) as error:
             # What a Java exception says is asked of the JVM, so before that is ended.
