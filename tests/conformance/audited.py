@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from pyspark.sql import SparkSession
-from pyspark.sql.connect.observation import Observation
-
-from lamina import Project
-from tests.conformance.project import FORMATS, rows_shown
+from tests.conformance.project import rows_shown
+from tests.conformance.sessions import Sessions
 from tests.kit.told import tell
 
 KINDS = {
@@ -35,9 +32,8 @@ MODEL = (
 AUDIT = "AUDIT (name same_rows);\nSELECT id, token FROM @this_model EXCEPT SELECT id, token FROM @this_model\n"
 # It finds whatever it looks at, and does not block.
 EVERY_ROW = "AUDIT (name every_row, blocking false);\nSELECT id FROM @this_model\n"
-TABLES = [f"{kind}_{table_format}" for kind in KINDS for table_format in FORMATS]
 # Nothing holds these back: on Delta they are written straight into the table that is shown.
-REGIONS = ("regions_delta", "regions_parquet")
+REGIONS_IN = ("parquet", "delta")
 REGION = (
     "MODEL (name audited.{name}, table_format {table_format}, kind INCREMENTAL_BY_TIME_RANGE (time_column day), "
     "partitioned_by (region), start '2024-01-01');\n"
@@ -54,31 +50,42 @@ UNTOLD = "mended"
 """In this step Spark does not tell what jobs have measured, as a busy Connect server may."""
 
 
-def write_files(folder: Path, remote: str) -> None:
+def tables_in(formats: tuple[str, ...]) -> list[str]:
+    return [f"{kind}_{table_format}" for kind in KINDS for table_format in formats]
+
+
+def regions_in(formats: tuple[str, ...]) -> list[str]:
+    return [f"regions_{table_format}" for table_format in formats if table_format in REGIONS_IN]
+
+
+def write_files(folder: Path, sessions: Sessions) -> None:
     for name in ("models", "audits"):
         (folder / name).mkdir(parents=True)
-    (folder / "lamina.yaml").write_text(f"name: audited\nspark: {{remote: '{remote}'}}\nconcurrency: 2\n")
+    (folder / "lamina.yaml").write_text(f"name: audited\nspark: {{{sessions.spark}}}\nconcurrency: 2\n")
     (folder / "audits" / "same_rows.sql").write_text(AUDIT)
     (folder / "audits" / "every_row.sql").write_text(EVERY_ROW)
-    for table_format in FORMATS:
+    for table_format in sessions.formats:
         for kind, text in KINDS.items():
             time = "start" if kind == "daily" else "execution"
             model = MODEL.format(kind=kind, table_format=table_format, text=text, time=time)
             (folder / "models" / f"{kind}_{table_format}.sql").write_text(model)
-    for name in REGIONS:
+    for name in regions_in(sessions.formats):
         model = REGION.format(name=name, table_format=name.rpartition("_")[2])
         (folder / "models" / f"{name}.sql").write_text(model)
 
 
-def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
-    write_files(folder, remote)
+def main(place: str, sort: str, remote: str) -> None:
+    folder = Path(place)
+    sessions = Sessions(sort, folder, remote)
+    write_files(folder, sessions)
+    spark = sessions.session()
+    shown = tables_in(sessions.formats) + regions_in(sessions.formats)
     spark.sql("CREATE SCHEMA IF NOT EXISTS spoils")
     seen: dict[str, Any] = {}
     for step, command, at, spoiled in STEPS:
         spark.sql(f"CREATE OR REPLACE VIEW spoils.switch AS SELECT '{spoiled}' AS spoiled")
-        lost = patch.object(Observation, "get", {}) if step == UNTOLD else nullcontext()
-        with lost, Project.open(folder) as project:
+        lost = patch.object(sessions.observation, "get", {}) if step == UNTOLD else nullcontext()
+        with lost, sessions.project() as project:
             report = getattr(project, command)(execution_time=at).to_dict()
         nodes = {node["name"].removeprefix("audited."): node for node in report["nodes"]}
         seen[step] = {
@@ -95,12 +102,13 @@ def main(place: str, remote: str) -> None:
             },
             "errors": {name: node["error"]["message"] for name, node in nodes.items() if node["error"]},
             "counts": {name: node["rows"] for name, node in nodes.items()},
-            "rows": rows_shown(spark, "audited", [*TABLES, *REGIONS]),
+            "rows": rows_shown(spark, "audited", shown),
         }
     spark.sql("CREATE OR REPLACE VIEW audited.computed_anew AS SELECT id, uuid() AS token FROM range(0, 20)")
     both = "SELECT * FROM audited.computed_anew EXCEPT SELECT * FROM audited.computed_anew"
     seen["computed anew"] = spark.sql(both).count()
     tell(seen)
+    sessions.close()
 
 
 if __name__ == "__main__":

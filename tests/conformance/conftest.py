@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from lamina.spark.format_settings import format_settings
 from lamina.spark.session import SparkSettings
+from tests.conformance.sessions import SeenIn
 from tests.kit.connect import start_server
 from tests.kit.told import told
 from tests.ports.conftest import postgresql  # noqa: F401  # a fixture of these tests as well
@@ -34,6 +36,19 @@ def seen(request: pytest.FixtureRequest, server: str, tmp_path_factory: pytest.T
     """What the program of a test module tells: `test_audited.py` asks about `audited.py`."""
     name = request.path.stem.removeprefix("test_")
     return told("-m", f"tests.conformance.{name}", str(tmp_path_factory.mktemp(name) / "project"), server)
+
+
+@pytest.fixture(scope="module")
+def seen_in(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SeenIn:
+    """What the program of a test module tells of each sort of session."""
+    name = request.path.stem.removeprefix("test_")
+
+    @cache
+    def seen_in(sort: str) -> Any:
+        remote = request.getfixturevalue("server") if sort == "over Connect" else ""
+        return told("-m", f"tests.conformance.{name}", str(tmp_path_factory.mktemp(name) / "project"), sort, remote)
+
+    return seen_in
 
 
 def _further_catalogs(folder: Path) -> dict[str, str]:

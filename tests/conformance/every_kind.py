@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from lamina import Project
-from tests.conformance.project import FORMATS, MODELS, Event, Product, rows_shown, set_sources, write_project
+from tests.conformance.project import MODELS, Event, Product, rows_shown, set_sources, write_project
+from tests.conformance.sessions import Sessions
 from tests.kit.told import tell
 
-TABLES = [f"{name}_{table_format}" for name in MODELS for table_format in FORMATS]
 EVENTS: list[Event] = [
     (1, "a", "2024-01-01", 10),
     (2, "b", "2024-01-01", 20),
@@ -34,21 +32,20 @@ SCHEMA = "story"
 
 
 class Reader(threading.Thread):
-    """Reads every table in a session of its own, all the while, and remembers whatever it saw of each."""
+    """Reads every table, all the while, and remembers whatever it saw of each."""
 
-    def __init__(self, remote: str) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         super().__init__(daemon=True)
-        self._spark = SparkSession.builder.remote(remote).create()
-        self._spark.conf.set("spark.sql.session.timeZone", "UTC")
+        self._spark, self._formats = sessions.session(), sessions.formats
         self._is_over = threading.Event()
         self.reads = 0
         self.errors: list[str] = []
-        self.states: dict[str, list[Any]] = {table: [] for table in TABLES}
+        self.states: dict[str, list[Any]] = {table: [] for table in tables_in(self._formats)}
 
     def run(self) -> None:
         while not self._is_over.wait(0.1):
-            for table_format in FORMATS:
-                self._look([table for table in TABLES if table.endswith(table_format)])
+            for table_format in self._formats:
+                self._look(tables_in((table_format,)))
 
     def _look(self, tables: list[str]) -> None:
         try:
@@ -69,19 +66,17 @@ class Reader(threading.Thread):
 class Story:
     """Steps with what they answered and what readers saw after them."""
 
-    def __init__(self, folder: Path, remote: str) -> None:
-        self.folder = folder
-        self.spark = SparkSession.builder.remote(remote).create()
-        self.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    def __init__(self, folder: Path, sessions: Sessions) -> None:
+        write_project(folder, sessions.spark, SCHEMA, sessions.formats)
+        self.sessions, self.spark = sessions, sessions.session()
         self.steps: dict[str, dict[str, Any]] = {}
-        write_project(folder, remote, SCHEMA)
 
     def step(self, name: str, command: str, at: str, **flags: Any) -> None:
-        with Project.open(self.folder) as project:
+        with self.sessions.project() as project:
             report = getattr(project, command)(execution_time=at, **flags).to_dict()
         nodes = {node["name"].removeprefix(f"{SCHEMA}."): node for node in report["nodes"]}
         failed = {key: node["error"]["message"] for key, node in nodes.items() if node["status"] == "failed"}
-        rows = rows_shown(self.spark, SCHEMA, TABLES)
+        rows = self.rows()
         self.steps[name] = {"statuses": [report["status"]], "failed": failed, "rows": rows}
 
     def two_at_once(self, name: str, at: str) -> None:
@@ -89,7 +84,7 @@ class Story:
         answers: list[str] = []
 
         def run() -> None:
-            with Project.open(self.folder) as project:
+            with self.sessions.project() as project:
                 answers.append(project.run(execution_time=at).status)
 
         threads = [threading.Thread(target=run) for _ in range(2)]
@@ -97,28 +92,38 @@ class Story:
             thread.start()
         for thread in threads:
             thread.join()
-        self.steps[name] = {"statuses": sorted(answers), "failed": {}, "rows": rows_shown(self.spark, SCHEMA, TABLES)}
+        self.steps[name] = {"statuses": sorted(answers), "failed": {}, "rows": self.rows()}
+
+    def rows(self) -> dict[str, Any]:
+        return rows_shown(self.spark, SCHEMA, tables_in(self.sessions.formats))
 
 
-def main(folder: str, remote: str) -> None:
-    story = Story(Path(folder), remote)
+def tables_in(formats: tuple[str, ...]) -> list[str]:
+    return [f"{name}_{table_format}" for name in MODELS for table_format in formats]
+
+
+def main(place: str, sort: str, remote: str) -> None:
+    folder = Path(place)
+    sessions = Sessions(sort, folder, remote)
+    story = Story(folder, sessions)
     set_sources(story.spark, EVENTS, PRODUCTS)
     story.step("first load", "build", "2024-01-03")
     story.step("rerun", "build", "2024-01-03")
-    reader = Reader(remote)
+    reader = Reader(sessions)
     reader.start()
     set_sources(story.spark, EVENTS, LATER_PRODUCTS)
     story.step("next interval", "run", "2024-01-04")
     set_sources(story.spark, RESTATED, LATER_PRODUCTS)
-    restated = [f"{SCHEMA}.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
+    restated = [f"{SCHEMA}.{name}_{table_format}" for name in ("daily", "plain") for table_format in sessions.formats]
     story.step("restate", "build", "2024-01-04", restate=restated, start="2024-01-02", end="2024-01-03")
     set_sources(story.spark, FAILING, LATER_PRODUCTS)
-    failing = [f"{SCHEMA}.{name}_{table_format}" for name in ("daily", "plain") for table_format in FORMATS]
+    failing = [f"{SCHEMA}.{name}_{table_format}" for name in ("daily", "plain") for table_format in sessions.formats]
     story.step("failing", "run", "2024-01-05", select=failing)
     set_sources(story.spark, MENDED, LATER_PRODUCTS)
     story.two_at_once("two writers", "2024-01-05")
     reader.finish()
     tell({"steps": story.steps, "reads": reader.reads, "errors": reader.errors[:20], "states": reader.states})
+    sessions.close()
 
 
 if __name__ == "__main__":

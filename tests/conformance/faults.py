@@ -108,7 +108,7 @@ def main(folder: str, remote: str) -> None:
     appends.EVERY = 2
     spark = SparkSession.builder.remote(remote).create()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    write_project(Path(folder), remote, SCHEMA)
+    write_project(Path(folder), f"remote: '{remote}'", SCHEMA)
     set_sources(spark, events(1), products(1))
     with Project.open(folder) as project:
         assert project.build(execution_time="2024-01-02").status == "succeeded"

@@ -87,7 +87,7 @@ class Killed:
         self._spark = SparkSession.builder.remote(remote).create()
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
         self._killer = Killer(folder)
-        write_project(folder, remote, self._schema, (table_format,), NAMES)
+        write_project(folder, f"remote: '{remote}'", self._schema, (table_format,), NAMES)
 
     def build(self, day: int) -> None:
         set_sources(self._spark, events(day), products(day))

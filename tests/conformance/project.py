@@ -58,12 +58,12 @@ MODELS = {
 
 
 def write_project(
-    folder: Path, remote: str, schema: str, formats: tuple[str, ...] = FORMATS, names: tuple[str, ...] = ()
+    folder: Path, spark: str, schema: str, formats: tuple[str, ...] = FORMATS, names: tuple[str, ...] = ()
 ) -> None:
     """The files of the project, whose schema nobody else uses on the server; with `names` only these models."""
     (folder / "models").mkdir(parents=True)
     (folder / "lamina.yaml").write_text(
-        f"name: {schema}\nspark: {{remote: '{remote}'}}\ndefaults: {{start: 2024-01-01}}\nconcurrency: 2\n"
+        f"name: {schema}\nspark: {{{spark}}}\ndefaults: {{start: 2024-01-01}}\nconcurrency: 2\n"
     )
     for name in names or tuple(MODELS):
         header, query = MODELS[name]

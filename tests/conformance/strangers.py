@@ -25,7 +25,7 @@ class Strangers:
         self.folder = folder
         self.spark = SparkSession.builder.remote(remote).create()
         self.steps: dict[str, dict[str, Any]] = {}
-        write_project(folder, remote, "strange", FORMATS, NAMES)
+        write_project(folder, f"remote: '{remote}'", "strange", FORMATS, NAMES)
         set_sources(self.spark, EVENTS)
 
     def build(self, name: str, at: str) -> None:

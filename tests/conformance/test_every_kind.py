@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.project import FORMATS
+from tests.conformance.sessions import FORMATS_IN, PAIRS, SeenIn
 
 pytestmark = pytest.mark.timeout(1500)
 EPOCH = "1970-01-01T00:00:00.000Z"
@@ -115,17 +115,18 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
 @pytest.mark.parametrize("kind", EXPECTED["first load"])
 @pytest.mark.parametrize("step", ["first load", "rerun", "next interval", "restate", "failing", "two writers"])
 def test_the_rows_are_those_that_the_kind_promises(
-    seen: dict[str, Any], step: str, kind: str, table_format: str
+    seen_in: SeenIn, step: str, kind: str, table_format: str, sort: str
 ) -> None:
-    assert seen["steps"][step]["rows"][f"{kind}_{table_format}"] == in_order(EXPECTED[step][kind])
+    assert seen_in(sort)["steps"][step]["rows"][f"{kind}_{table_format}"] == in_order(EXPECTED[step][kind])
 
 
-def test_each_step_answers_as_it_should(seen: dict[str, Any]) -> None:
-    answers = {name: step["statuses"] for name, step in seen["steps"].items()}
+@pytest.mark.parametrize("sort", FORMATS_IN)
+def test_each_step_answers_as_it_should(seen_in: SeenIn, sort: str) -> None:
+    answers = {name: step["statuses"] for name, step in seen_in(sort)["steps"].items()}
     two = answers.pop("two writers")
     assert answers == {
         "first load": ["succeeded"],
@@ -133,29 +134,30 @@ def test_each_step_answers_as_it_should(seen: dict[str, Any]) -> None:
         "next interval": ["succeeded"],
         "restate": ["succeeded"],
         "failing": ["failed"],
-    }, {name: step["failed"] for name, step in seen["steps"].items()}
+    }, {name: step["failed"] for name, step in seen_in(sort)["steps"].items()}
     # One finds nothing left to do, or each of them does a part.
     assert two in (["nothing_to_do", "succeeded"], ["succeeded", "succeeded"])
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_failing_query_and_a_failing_audit_say_so(seen: dict[str, Any], table_format: str) -> None:
-    failed = seen["steps"]["failing"]["failed"]
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
+def test_a_failing_query_and_a_failing_audit_say_so(seen_in: SeenIn, table_format: str, sort: str) -> None:
+    failed = seen_in(sort)["steps"]["failing"]["failed"]
     assert "`not_null(columns := (amount))` found 1 row" in failed[f"daily_{table_format}"]
     assert "boom" in failed[f"plain_{table_format}"]
 
 
-def test_readers_never_see_an_error(seen: dict[str, Any]) -> None:
-    assert seen["errors"] == []
-    assert seen["reads"] > 50
+@pytest.mark.parametrize("sort", FORMATS_IN)
+def test_readers_never_see_an_error(seen_in: SeenIn, sort: str) -> None:
+    assert seen_in(sort)["errors"] == []
+    assert seen_in(sort)["reads"] > 50
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
 @pytest.mark.parametrize("kind", EXPECTED["first load"])
 def test_readers_see_what_was_before_a_step_or_what_is_after_it_and_nothing_else(
-    seen: dict[str, Any], kind: str, table_format: str
+    seen_in: SeenIn, kind: str, table_format: str, sort: str
 ) -> None:
     steps = [in_order(step[kind]) for step in EXPECTED.values()]
-    states = seen["states"][f"{kind}_{table_format}"]
+    states = seen_in(sort)["states"][f"{kind}_{table_format}"]
     assert states
     assert [state for state in states if state not in steps] == []

@@ -18,7 +18,7 @@ SECONDS = float(os.environ.get("LAMINA_STRESS_SECONDS", "12"))
 SEED = int(os.environ.get("LAMINA_STRESS_SEED", random.SystemRandom().randrange(10**6)))
 REFUSALS = {"LAM-PLAN-003", "LAM-PLAN-011"}
 """Others kept changing what was planned until the command stopped before writing; a promotion that lacks something."""
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS * 3 + 400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS * 3 + 1500)]
 
 
 @pytest.fixture(scope="module")
