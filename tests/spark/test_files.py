@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from pyspark.sql import functions as sf
 
 from lamina.graph.kinds import TimeColumn
+from lamina.spark.formats.distribution import _lie_together
 from tests.spark.driver import Table
 
 pytest_plugins = ["tests.ports.conftest_engine"]
@@ -77,3 +79,33 @@ def test_rows_stay_where_they_are_when_that_saves_little(
     table = by_day(table, session, partitioned_by)
     table.write(rows_of(days), interval)
     assert set(files_of(table).values()) == {TASKS}
+
+
+ORDERED = "id div 10000"
+MIXED = "id % 30"
+
+
+@pytest.mark.parametrize(("day", "are_together"), [(ORDERED, True), (MIXED, False)], ids=["in order", "in any order"])
+def test_rows_are_shuffled_only_where_their_partitions_lie_scattered(
+    table: Table, day: str, are_together: bool
+) -> None:
+    # Each of six tasks has five of the thirty days, or a few rows of every day.
+    days = f"date_add(DATE'2024-01-01', CAST({day} AS INT))"
+    rows = table.engine.frame(f"SELECT id, {days} AS ds FROM range(0, 300000, 1, {TASKS})")
+    assert _lie_together(rows, [sf.col("ds")]) == are_together
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # Too few rows to tell.
+        "SELECT id, id div 100 AS ds FROM range(0, 3000, 1, 6)",
+        # A shuffle mixes whatever lay together, and looking would compute everything.
+        f"SELECT count(*) AS id, {ORDERED} AS ds FROM range(0, 300000, 1, 6) GROUP BY 2",
+        # Most rows lie together, and many partitions have a row here and there.
+        f"SELECT id, if(id % 100 = 0, id % 977, {ORDERED}) AS ds FROM range(0, 300000, 1, 6)",
+        "SELECT id, id AS ds FROM range(0)",
+    ],
+)
+def test_in_doubt_rows_are_brought_together(table: Table, query: str) -> None:
+    assert not _lie_together(table.engine.frame(query), [sf.col("ds")])

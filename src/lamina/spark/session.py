@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from pyspark.sql import DataFrame
+
     from lamina.app.ports import Emit
     from lamina.graph.kinds import Setting
 
-__all__ = ["Sessions", "SparkSettings", "is_connect"]
+__all__ = ["Sessions", "SparkSettings", "is_connect", "physical_plan"]
 
 _TAG_LENGTH = 200
 _INTERRUPT_SECONDS = 0.5
@@ -46,6 +48,14 @@ _DEFAULT_CATALOG, _SPARK_CATALOG = "spark.sql.defaultCatalog", "spark_catalog"
 def is_connect(session: SparkSession) -> bool:
     """Whether the session talks to a Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def physical_plan(rows: DataFrame) -> str:
+    """How Spark would compute the rows, before anything is known of how many there are; its own way only prints it."""
+    frame: Any = rows
+    if is_connect(rows.sparkSession):
+        return str(frame._explain_string())  # noqa: SLF001
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001
 
 
 class Sessions:

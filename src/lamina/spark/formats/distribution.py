@@ -13,12 +13,13 @@ from pyspark.sql import functions as sf
 
 from lamina.spark.output import find_time_column
 from lamina.spark.partitions import find_time_key, is_attempt
+from lamina.spark.session import physical_plan
 from lamina.sql.names import quote
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Interval
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from lamina.spark.formats.batch import Batch
 
@@ -27,22 +28,52 @@ _MANY_FILES = 1000
 _SOME_PARTITIONS = 100
 """What a partitioned table is taken to have where nothing tells."""
 _MOST_PORTIONS = 2000
+_SAMPLED = 0.01
+"""The share of the rows that is looked at beforehand."""
+_OFTEN = 20
+"""How often a file must be met in a sample, on average, for those that were not met to be few."""
+_FEW = 2
+"""Files in a partition that are as good as one."""
+_COSTLY = ("Exchange", "Python", "Pandas", "Arrow")
+"""What a plan says where rows are shuffled or computed outside of Spark."""
 
 
 def distributed(session: SparkSession, rows: DataFrame, batch: Batch) -> DataFrame:
     """The rows as they are to be written: those of a partition together where that may save many files.
 
     How many tasks there will be is not known before; it is taken to be what Spark would shuffle into. With fewer there
-    is little to shuffle. Rows are measured only after they were brought together: what the last stage of a job sees is
-    counted once, however often it runs. Spark splits and joins portions only where it may adapt plans, so else rows
-    stay where they are: one task for a partition that holds most of the rows would cost more than files do.
+    is little to shuffle, and rows that lie in the order of their partitions already stay where they are. Rows are
+    measured only after they were brought together: what the last stage of a job sees is counted once, however often it
+    runs. Spark splits and joins portions only where it may adapt plans, so else rows stay where they are: one task for
+    a partition that holds most of the rows would cost more than files do.
     """
     keys = [sf.col(quote(column.name)) for column in batch.columns if not is_attempt(column)]
     partitions = _partitions_written(batch) if keys else 0
     width = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    if partitions <= 1 or (width - 1) * partitions < _MANY_FILES:
+    if partitions <= 1 or (width - 1) * partitions < _MANY_FILES or _lie_together(rows, keys):
         return rows
     return rows.hint("rebalance", max(width, min(2 * partitions, _MOST_PORTIONS)), *keys)
+
+
+def _lie_together(rows: DataFrame, keys: list[Column]) -> bool:
+    """Whether the rows of a partition are in few tasks as they come, so that a shuffle would save few files.
+
+    A sample tells, once each file that there would be is met often enough in it. It is only taken of rows that come as
+    they are read: where Spark shuffles them or Python computes them, looking would take as long as writing.
+    """
+    if any(word in physical_plan(rows) for word in _COSTLY):
+        return False
+    task = sf.spark_partition_id().alias("task")
+    files = rows.sample(_SAMPLED).select(task, sf.struct(*keys).alias("partition")).groupBy("task", "partition").count()
+    counted = files.agg(
+        sf.coalesce(sf.sum("count"), sf.lit(0)),
+        sf.count("*"),
+        sf.count_distinct("partition"),
+        sf.count_if(sf.col("count") == 1),
+    )
+    ((seen, written, partitions, met_once),) = counted.collect()
+    is_telling = 0 < _OFTEN * written <= seen and _OFTEN * met_once <= written
+    return bool(is_telling and written <= _FEW * partitions)
 
 
 def _partitions_written(batch: Batch) -> int:
