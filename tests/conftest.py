@@ -23,16 +23,11 @@ MARKS = {
 
 # What takes minutes, longest first.
 LONGEST = (
-    *(
-        "test_kills.py",
-        "test_every_kind.py",
-        "test_shop.py",
-        "test_bad_input.py",
-        "test_formats.py",
-        "test_on_connect.py",
-    ),
-    *("test_kill.py", "test_sessions.py", "test_folding_kinds.py", "test_virtual_update.py", "test_simulated_days.py"),
-    *("test_audits.py", "test_rewrites.py", "test_protocol_model.py"),
+    *("test_kills.py", "test_every_kind.py", "test_audited.py", "test_handed_in.py", "test_faults.py"),
+    *("test_bad_input.py", "test_formats.py", "test_shop.py", "test_lent.py", "test_kill.py", "test_stress.py"),
+    *("test_cluster.py", "test_engine_rows.py", "test_kept_histories.py", "test_on_connect.py", "test_maintained.py"),
+    *("test_sessions.py", "test_folding_kinds.py", "test_virtual_update.py", "test_simulated_days.py"),
+    *("test_audits.py", "test_rewrites.py", "test_replay.py", "test_protocol_model.py", "test_state_store.py"),
 )
 
 # A shared machine pauses whenever it likes: how long one example took says nothing about the code.

@@ -24,6 +24,8 @@ FORMATS_IN = {
 """Which formats a sort of session has: what Delta and Iceberg document cannot be had in one session."""
 PAIRS = [(sort, table_format) for sort, formats in FORMATS_IN.items() for table_format in formats]
 
+QUICK = {"spark.databricks.delta.snapshotPartitions": "1", "spark.ui.showConsoleProgress": "false"}
+"""Fifty tasks for each look at a small table say nothing about rows, and take minutes."""
 SeenIn = Callable[[str], dict[str, Any]]
 """What a program has seen in a sort of session, which it is run in when that is first asked."""
 
@@ -38,7 +40,7 @@ class Sessions:
         self._handed: SparkSession | None = None
         self._standing: Project | None = None
         if sort.startswith("handed in"):
-            self._handed = handed_in.session(folder.parent, self.formats[-1])
+            self._handed = handed_in.session(folder.parent, self.formats[-1], QUICK)
 
     @property
     def spark(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyspark
@@ -43,7 +45,7 @@ MODELS = {
 }
 
 
-def session(folder: Path, table_format: str) -> SparkSession:
+def session(folder: Path, table_format: str, further: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -56,7 +58,7 @@ def session(folder: Path, table_format: str) -> SparkSession:
         )
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder}")
     )
-    for key, value in SETTINGS[table_format].items():
+    for key, value in {**SETTINGS[table_format], **further}.items():
         builder = builder.config(key, value)
     return builder.enableHiveSupport().getOrCreate()
 
