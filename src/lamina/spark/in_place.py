@@ -46,7 +46,9 @@ class InPlaceChanges:
                 root = self._catalog.location_of(publish.physical.rpartition(".")[0])
                 return self._refusable(publish, lambda session: commit(session, publish, root))
             case FastForward():
-                return self._move_forward(publish)
+                snapshot = self._move_forward(publish)
+                self._sessions.refresh(publish.generation)
+                return snapshot
             case WriteThrough():
                 raise EngineError(f"the change of `{publish.generation}` can only be made by the batch itself")
             case _:

@@ -296,6 +296,15 @@ class Sessions:
         self._emit(SparkStarted(version=version, seconds=time.monotonic() - begun))
         return session
 
+    def refresh(self, table: str) -> None:
+        """Have a session that was handed in read a table anew: by default it keeps Iceberg tables as they were."""
+        if self._handed_in is None:
+            return
+        catalog = "" if table.count(".") > 1 else f"{self.settings_in_force().get(_DEFAULT_CATALOG, _SPARK_CATALOG)}."
+        # Its owner sees what was published a little later then.
+        with suppress(PySparkException):
+            self._handed_in.sql(f"REFRESH TABLE {catalog}{table}")
+
     # --- derived sessions ---------------------------------------------------------------------------------------------
     def _take(self, is_clean: bool, label: str) -> SparkSession:
         with self._guard:
@@ -330,6 +339,11 @@ class Sessions:
             warnings.filterwarnings("ignore", message="ReleaseExecute failed")
             clone = getattr(root, "cloneSession", None)
             session = clone() if clone else SparkSession.builder.remote(self._settings.remote or "").create()
+        if not self._is_own:
+            # By default a session keeps Iceberg tables as they were when it last read them, and misses what others
+            # have written since. Catalogs are made when a session first uses them.
+            for catalog in iceberg_catalogs(self.settings_in_force()):
+                session.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
         if root is self._handed_in:
             _use_schema_of(root, session, self.settings_in_force().get(_DEFAULT_CATALOG, _SPARK_CATALOG))
         if is_connect(session) and root is not self._handed_in:
@@ -337,11 +351,6 @@ class Sessions:
         session.conf.set("spark.sql.session.timeZone", "UTC")
         session.conf.set(*PRUNE_ALL_THE_SAME)
         session.conf.set(*UNCHECKED)
-        if not self._is_own:
-            # By default a session keeps Iceberg tables as they were when it last read them, and misses what others
-            # have written since. Catalogs are made when a session first uses them.
-            for catalog in iceberg_catalogs(self.settings_in_force()):
-                session.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
         return session
 
     def _configure(self, session: SparkSession, settings: Mapping[str, Setting]) -> None:
