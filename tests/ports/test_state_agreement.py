@@ -16,6 +16,7 @@ from lamina.app.records import (
     AttemptRetracting,
     CoverageRemoved,
     HeadIs,
+    IdentityStands,
     LeaseClosed,
     LeaseIsCurrent,
     LeaseReleased,
@@ -31,6 +32,7 @@ from lamina.app.records import (
 )
 from lamina.bootstrap import open_store
 from lamina.errors import StateError
+from lamina.identity.version import Same
 from lamina.planning.inputs import AuditOutcomes
 from lamina.state.memory import MemoryStateStore
 from tests.kit.state import (
@@ -58,6 +60,7 @@ CUSTOMERS = "shop.customers"
 small = st.integers(min_value=1, max_value=3)
 physical = st.sampled_from([PHYSICAL, OTHER])
 environments = st.sampled_from(["prod", "dev"])
+nodes = st.sampled_from([ORDERS, CUSTOMERS])
 resources = physical.map(version_resource)
 intervals = st.none() | st.builds(lambda first, length: days(first, first + length), small, small)
 partitions = st.dictionaries(st.tuples(st.sampled_from(["a", "b", None])), st.sampled_from("xyz"), max_size=3)
@@ -124,6 +127,10 @@ facts = st.one_of(
         st.booleans(),
     ),
     st.builds(RevisionFollowed, environment=environments, number=small),
+    st.builds(
+        IdentityStands,
+        same=st.builds(Same, node=nodes, identity=st.sampled_from("pq"), stands_for=st.sampled_from("rst")),
+    ),
 )
 requirements = st.one_of(
     st.builds(LeaseIsCurrent, resource=resources, token=small),
@@ -161,6 +168,7 @@ calls = st.one_of(
 EVERYTHING = LoadRequest(
     all_environments=True,
     versions=((ORDERS, version_id()), (CUSTOMERS, version_id())),
+    identities=((ORDERS, "p"), (ORDERS, "q"), (CUSTOMERS, "p")),
     heads=(PHYSICAL, OTHER),
     manifests=(PHYSICAL, OTHER),
     checkpoints_of=("prod", "dev"),

@@ -26,6 +26,7 @@ from lamina.app.records import (
     DefinitionRecorded,
     FastForward,
     HeadIs,
+    IdentityStands,
     Lease,
     LeaseClosed,
     LeaseIsCurrent,
@@ -43,12 +44,15 @@ from lamina.app.records import (
     environment_resource,
     version_resource,
 )
+from lamina.bootstrap import open_store
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost, StateError, StateTooNew
 from lamina.graph.names import NodeName
+from lamina.identity.version import Same
 from lamina.planning.draft import ALL_TIME
 from lamina.planning.inputs import AuditOutcomes, Read, Rewrite, VersionFacts
 from lamina.state import backend, tables
 from lamina.state.leases import machine_time
+from lamina.state.memory import MemoryStateStore
 from lamina.state.migrations.upgrade import upgrade
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 from tests.kit.app import FakeProcesses, SkewedClock
@@ -148,6 +152,39 @@ def test_a_store_has_an_id_of_eight_hex_digits_that_stays(store):
     before = store.store_id
     store.commit([version()])
     assert store.store_id == before
+
+
+def test_a_store_keeps_the_key_that_it_was_made_with(store):
+    store.commit([version()])
+    key = store.seal_key
+    assert len(key) == 32
+    assert store.seal_key == key
+
+
+def test_no_two_stores_have_the_same_key(tmp_path):
+    keys = set()
+    for number in range(3):
+        store = open_store("sqlite:///state.db", tmp_path / str(number))
+        assert store.seal_key is None
+        keys |= {store.store_id and store.seal_key, MemoryStateStore().seal_key}
+        store.close()
+    assert len(keys) == 6
+
+
+# --- identities -------------------------------------------------------------------------------------------------------
+def test_what_an_identity_stands_for_is_remembered(store):
+    same = Same(node=ORDERS, identity="new", stands_for="old")
+    asked = LoadRequest(identities=((ORDERS, "new"), (ORDERS, "old"), ("shop.other", "new"), (ORDERS, "none")))
+    assert dict(store.load(asked).equals) == {}
+    store.commit([IdentityStands(same=same)])
+    store.commit([IdentityStands(same=same), IdentityStands(same=same)])
+    assert dict(store.load(asked).equals) == {(ORDERS, "new"): ("old",)}
+    store.commit([IdentityStands(same=replace(same, stands_for="another")), IdentityStands(same=same)])
+    store.commit([IdentityStands(same=replace(same, node="shop.other"))])
+    assert dict(store.load(asked).equals) == {(ORDERS, "new"): ("another", "old"), ("shop.other", "new"): ("old",)}
+    with pytest.raises(CommitRefused):
+        store.commit([IdentityStands(same=replace(same, identity="none"))], [RevisionIs(environment="prod", number=9)])
+    assert (ORDERS, "none") not in store.load(asked).equals
 
 
 def test_closing_twice_is_safe(store):

@@ -16,6 +16,7 @@ from lamina.app.audit_environment import AuditsReport, ask_environment, find_aud
 from lamina.app.audit_shown import ask_ports
 from lamina.app.follow_rewrites import remember_told
 from lamina.app.gather import environment_name
+from lamina.app.identify import record_found
 from lamina.app.looking import check_environment_name
 from lamina.app.point_environment import EnvironmentPointer, next_revision
 from lamina.app.promote import check_tables, decide_promotion, look_again
@@ -76,11 +77,13 @@ class Application(Querying):
                 return with_earlier(report, earlier)
             before = gathered.inputs.environment
             if not self._changes_anything(plan, before):
+                record_found(ports.store, gathered.found)
                 remember_told(ports.store, plan)
                 return with_earlier(self._nothing_to_do(report, plan, left.get(plan.environment)), earlier)
             if confirm is not None and not confirm(report):
                 return with_earlier(report, earlier)
             self._storage_read(plan.command, plan.models.values()).check_read(gathered.inputs, plan.steps)
+            record_found(ports.store, gathered.found)
             pace = Pace(
                 concurrency=request.concurrency or gathered.settings.concurrency,
                 is_fail_fast=request.is_fail_fast,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lamina.app.identify import former_fingerprints, identify, local_fingerprint
 from lamina.app.records import LoadRequest
 from lamina.environments.pointers import Revision
 from lamina.errors import PlanError, UnknownEnvironment
 from lamina.graph.dag import Graph, in_dependency_order
 from lamina.graph.model import Source
-from lamina.identity.fingerprint import has_object, version_of, versions_of
+from lamina.identity.fingerprint import has_object
 from lamina.identity.naming import physical_name
-from lamina.identity.version import NodeVersion
+from lamina.identity.version import NodeVersion, form_of
 from lamina.planning.inputs import PlanInputs
 from lamina.planning.rewrites import to_look_up
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
-    from lamina.identity.version import Fingerprint
+    from lamina.identity.version import Same
     from lamina.planning.inputs import Rewrite
 
 
@@ -36,6 +37,8 @@ class Gathered:
 
     inputs: PlanInputs
     settings: ProjectSettings
+    found: tuple[Same, ...] = ()
+    """What was found to be the same as what an earlier form of identity made, and is not recorded yet."""
 
 
 def environment_name(request_name: str | None, settings: ProjectSettings) -> str:
@@ -50,13 +53,8 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
     if request.command == "run":
         return _gather_recorded(settings, store, request, name)
     graph = project.graph(request.now)
-    versions = versions_of(graph)
-    loaded = store.load(
-        LoadRequest(
-            environments=tuple({name, settings.baseline}),
-            versions=tuple((version.node, version.version) for version in versions.values()),
-        )
-    )
+    identified = identify(store, graph, tuple(dict.fromkeys((name, settings.baseline))))
+    versions, loaded = identified.versions, identified.loaded
     environment = loaded.revisions.get(name) or Revision(environment=name)
     baseline = loaded.revisions.get(settings.baseline) or Revision(environment=settings.baseline)
     before = baseline.pointers if environment.number == 0 else environment.pointers
@@ -88,9 +86,9 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         shown_elsewhere=_shown_elsewhere(store, name, request),
         rewrites=_rewrites(store, graph, physical, loaded),
         previous=previous,
-        previous_fingerprints={node: local_fingerprint(model) for node, model in previous.items()},
+        previous_fingerprints=former_fingerprints(identified, graph, previous, before),
     )
-    return Gathered(inputs=inputs, settings=settings)
+    return Gathered(inputs=inputs, settings=settings, found=identified.found)
 
 
 def _rewrites(
@@ -99,11 +97,6 @@ def _rewrites(
     """Rewrites that readers have not followed: most of the time there are none, and nothing is read."""
     wanted = to_look_up(graph, physical, loaded.facts)
     return store.load(LoadRequest(rewrites=wanted, facts_of_pointers=False)).rewrites if wanted else {}
-
-
-def local_fingerprint(model: Model) -> Fingerprint:
-    """The hashes of a recorded definition by itself: enough to say what about it changed."""
-    return version_of(model, {}).fingerprint
 
 
 def _shown_elsewhere(store: StateStore, environment: str, request: PlanRequest) -> frozenset[PhysicalName]:
@@ -179,7 +172,7 @@ def _gather_recorded(settings: ProjectSettings, store: StateStore, request: Plan
             fingerprint=(
                 loaded.facts[pointer.physical].fingerprint
                 if pointer.physical is not None and pointer.physical in loaded.facts
-                else local_fingerprint(graph.models[node])
+                else local_fingerprint(graph.models[node], form_of(pointer.definition_id))
             ),
             definition_id=pointer.definition_id,
         )

@@ -87,6 +87,11 @@ class StateStore(Protocol):
         """Eight hex digits made when the store was created; names of folders carry it. Asking may create the store."""
         ...
 
+    @property
+    def seal_key(self) -> bytes | None:
+        """What digests of values from the environment are keyed with, made with the store; None where there is none."""
+        ...
+
     def unsettled(self) -> Unsettled:
         """Leases lost or expired and not closed, unfinished attempts, revisions not followed: one cheap read."""
         ...
@@ -114,12 +119,12 @@ class StateStore(Protocol):
     def commit(self, facts: Sequence[Fact], requires: Sequence[Requirement] = ()) -> None:
         """Write all facts if everything required is true, else nothing (`CommitRefused`, `LeaseLost` for a token).
 
-        `DefinitionRecorded` and `VersionRecorded` of something known are no change. `AttemptOpened` also removes its
-        interval from the covered ones (what was covered is then reopened), and follows parents it reads for the first
-        time from there on. `AttemptDone` and `AttemptUnchanged` add it (or mark the whole build, with the attempt's
-        reads and execution time). `AttemptDecided` moves the head and the manifest, and adds a rewrite where some time
-        was rewritten. Each of them, and `CoverageRemoved`, moves the version's mark by one, but opening and aborting an
-        attempt without an interval do not.
+        `DefinitionRecorded`, `VersionRecorded` and `IdentityStands` of something known are no change. `AttemptOpened`
+        also removes its interval from the covered ones (what was covered is then reopened), and follows parents it
+        reads for the first time from there on. `AttemptDone` and `AttemptUnchanged` add it (or mark the whole build,
+        with the attempt's reads and execution time). `AttemptDecided` moves the head and the manifest, and adds a
+        rewrite where some time was rewritten. Each of them, and `CoverageRemoved`, moves the version's mark by one, but
+        opening and aborting an attempt without an interval do not.
 
         `AuditsRecorded` of rows that are shown adds to what is remembered of the version's audits, the later outcome
         for the same time winning; `AttemptDecided` first forgets what was remembered of its interval, or of everything.

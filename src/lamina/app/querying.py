@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.gather import environment_name, load_recorded, physical_names
+from lamina.app.identify import identify
 from lamina.app.looking import Looking, find_model, node_for
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
@@ -16,7 +17,6 @@ from lamina.graph.catalogs import catalogs_used
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.model import SqlBody
-from lamina.identity.fingerprint import versions_of
 from lamina.sql.query import analyse_query
 from lamina.sql.render import resolve_tables
 from lamina.timeline.interval import Interval
@@ -153,11 +153,9 @@ class Querying(Looking):
         return relations.query(model, _render_interval(model, start, end, now), now)
 
     def _physical_names(self, graph: Graph) -> Mapping[NodeName, PhysicalName]:
-        versions = versions_of(graph)
-        loaded = self._ports.store.load(
-            LoadRequest(versions=tuple((version.node, version.version) for version in versions.values()))
-        )
-        return physical_names(graph, versions, loaded)
+        baseline = self._ports.project.settings().baseline
+        identified = identify(self._ports.store, graph, (baseline,))
+        return physical_names(graph, identified.versions, identified.loaded)
 
 
 def _render_interval(model: Model, start: str | None, end: str | None, now: Instant) -> Interval | None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId
-    from lamina.identity.version import Fingerprint
+    from lamina.identity.standing import Equals
+    from lamina.identity.version import Fingerprint, Same
     from lamina.planning.inputs import AuditOutcomes, Read, Rewrite, VersionFacts
     from lamina.timeline.interval import Instant, Interval, Intervals
 
@@ -238,6 +239,13 @@ class DefinitionRecorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityStands:
+    """What a node is called by the form of identity in use stands for what an earlier form called it."""
+
+    same: Same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRecorded:
     """A version exists; recorded once."""
 
@@ -443,6 +451,7 @@ class OutcomesTaken:
 
 Fact: TypeAlias = (
     DefinitionRecorded
+    | IdentityStands
     | VersionRecorded
     | AttemptOpened
     | AttemptDecided
@@ -605,6 +614,8 @@ class LoadRequest:
     environments: tuple[str, ...] = ()
     all_environments: bool = False
     versions: tuple[tuple[NodeName, VersionId], ...] = ()
+    identities: tuple[tuple[NodeName, str], ...] = ()
+    """Nodes and what they are called: versions or ids of definitions that may stand for earlier ones."""
     definitions_of_pointers: bool = False
     definitions: tuple[str, ...] = ()
     facts_of_pointers: bool = True
@@ -623,6 +634,8 @@ class Loaded:
 
     revisions: Mapping[str, Revision] = field(default_factory=lambda: MappingProxyType({}))
     facts: Mapping[PhysicalName, VersionFacts] = field(default_factory=lambda: MappingProxyType({}))
+    equals: Equals = field(default_factory=lambda: MappingProxyType({}))
+    """Of the identities asked about, those that stand for earlier ones, and these in the order of their texts."""
     definitions: Mapping[str, Model] = field(default_factory=lambda: MappingProxyType({}))
     heads: Mapping[PhysicalName, Head] = field(default_factory=lambda: MappingProxyType({}))
     manifests: Mapping[PhysicalName, Mapping[PartitionKey, str]] = field(default_factory=lambda: MappingProxyType({}))

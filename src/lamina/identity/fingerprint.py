@@ -13,7 +13,7 @@ from lamina.errors import SyntaxProblem
 from lamina.graph.kinds import Embedded, Seed
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.identity.naming import VersionId
-from lamina.identity.version import Fingerprint, NodeVersion
+from lamina.identity.version import FORM, Fingerprint, NodeVersion
 from lamina.sql.on_demand import canonical_text
 
 if TYPE_CHECKING:
@@ -240,9 +240,15 @@ def version_of(model: Model, parents: Mapping[NodeName, NodeVersion]) -> NodeVer
         node=model.name,
         version=VersionId(whole[:16]),
         fingerprint=fingerprint,
-        definition_id=digest(whole, metadata)[:24],
+        definition_id=definition_id_of(VersionId(whole[:16]), fingerprint),
         consumes=consumes,
     )
+
+
+def definition_id_of(version: VersionId, local: Fingerprint) -> str:
+    """The name of a definition that is recorded for a version: it follows from both alone."""
+    parts = (version, local.query, local.config, local.functions, local.metadata)
+    return f"{FORM}-{digest('definition', *parts)[:24]}"
 
 
 def _consumed(parent: NodeVersion) -> str:

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from lamina.identity.naming import VersionId
 
 
+FORM = 2
+"""The form of identity in use; earlier ones are in `identity/forms`. Ids of definitions say which one made them."""
+
+
+def form_of(definition_id: str) -> int:
+    """The form of identity in which a definition was recorded: the first one did not name itself.
+
+    >>> form_of("2-91d2e0"), form_of("91d2e0")
+    (2, 1)
+    """
+    form, has_name, _ = definition_id.partition("-")
+    return int(form) if has_name else 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
     """The hashes that say what a node is.
@@ -41,3 +55,12 @@ class NodeVersion:
     definition_id: str
     """Hash of everything the user said about the node, metadata included: the code that `run` will use."""
     consumes: Mapping[NodeName, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Same:
+    """An identity that stands for one that an earlier form made; versions and ids of definitions alike."""
+
+    node: NodeName
+    identity: str
+    stands_for: str

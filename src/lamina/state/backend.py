@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from lamina.timeline.interval import Instant
 
+KEY_BYTES = 32
+
 
 class Backend(Protocol):
     """A database. Errors that leave its transactions are `StateError`s."""
@@ -54,7 +56,12 @@ def create_store(connection: Connection) -> None:
     """Make all tables and give the store its identity."""
     tables.metadata.create_all(connection)
     connection.execute(
-        insert(tables.store), {"store_id": secrets.token_hex(4), "schema_version": tables.SCHEMA_VERSION}
+        insert(tables.store),
+        {
+            "store_id": secrets.token_hex(4),
+            "schema_version": tables.SCHEMA_VERSION,
+            "seal_key": secrets.token_hex(KEY_BYTES),
+        },
     )
     connection.execute(insert(tables.numbers), {"name": tables.ATTEMPTS_COUNTER, "next": 1})
 

@@ -25,6 +25,7 @@ from lamina.app.records import (
     DefinitionRecorded,
     Head,
     HistoryEntry,
+    IdentityStands,
     Lease,
     LeaseClosed,
     LeaseGrant,
@@ -73,6 +74,7 @@ class _Contents:
 
     definitions: dict[str, Model] = field(default_factory=dict)
     versions: dict[PhysicalName, VersionRecorded] = field(default_factory=dict)
+    identities: dict[tuple[NodeName, str], tuple[str, ...]] = field(default_factory=dict)
     attempts: dict[int, Attempt] = field(default_factory=dict)
     work: dict[PhysicalName, Work] = field(default_factory=dict)
     heads: dict[PhysicalName, Head] = field(default_factory=dict)
@@ -125,6 +127,9 @@ class _Contents:
         match fact:
             case DefinitionRecorded():
                 self.definitions.setdefault(fact.definition_id, fact.model)
+            case IdentityStands(same=same):
+                key = (same.node, same.identity)
+                self.identities[key] = tuple(sorted({*self.identities.get(key, ()), same.stands_for}))
             case VersionRecorded():
                 self.versions.setdefault(fact.physical, fact)
             case AttemptOpened():
@@ -251,6 +256,7 @@ class MemoryStateStore:
     def __init__(self, clock: Callable[[], Instant] = machine_time) -> None:
         self.clock = clock
         self.store_id = secrets.token_hex(4)
+        self.seal_key: bytes | None = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._contents = _Contents()
         self._next_attempt = 1
@@ -285,6 +291,9 @@ class MemoryStateStore:
             return Loaded(
                 revisions=MappingProxyType(revisions),
                 facts=MappingProxyType(_facts(contents, wanted_facts)),
+                equals=MappingProxyType(
+                    {asked: contents.identities[asked] for asked in request.identities if asked in contents.identities}
+                ),
                 definitions=MappingProxyType(
                     {id_: contents.definitions[id_] for id_ in wanted_definitions if id_ in contents.definitions}
                 ),
@@ -358,6 +367,7 @@ def _copied(contents: _Contents) -> _Contents:
     return _Contents(
         definitions=dict(contents.definitions),
         versions=dict(contents.versions),
+        identities=dict(contents.identities),
         attempts=dict(contents.attempts),
         work=dict(contents.work),
         heads=dict(contents.heads),

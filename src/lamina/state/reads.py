@@ -49,14 +49,16 @@ if TYPE_CHECKING:
         RevisionsSince,
     )
     from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.identity.standing import Equals
     from lamina.planning.inputs import Read, Rewrite, VersionFacts
     from lamina.timeline.interval import Instant
 
 _leases, _attempts, _events, _unfinished = tables.leases, tables.attempts, tables.attempt_events, tables.unfinished
 _environments, _revisions, _versions = tables.environments, tables.revisions, tables.versions
 _work, _heads, _manifest, _definitions = tables.work, tables.heads, tables.manifest, tables.definitions
-_rewrites, _shapes = tables.rewrites, tables.shapes
+_rewrites, _shapes, _identities = tables.rewrites, tables.shapes, tables.identities
 _runs, _ends, _batches = tables.runs, tables.run_ends, tables.batches
 _audits, _audited = tables.audits, tables.audited
 
@@ -191,6 +193,16 @@ class Statements:
         )
 
     @cached_property
+    def identities(self) -> Select[Any]:
+        """What the listed identities stand for."""
+        return (
+            select(_identities)
+            .select_from(self._listed)
+            .join(_identities, _identities.c.identity == self._name)
+            .order_by(_identities.c.stands_for)
+        )
+
+    @cached_property
     def definitions(self) -> Select[Any]:
         """The listed definitions."""
         return (
@@ -301,6 +313,7 @@ class Reader:
         return Loaded(
             revisions=MappingProxyType(revisions),
             facts=self._facts(names),
+            equals=self._equals(request),
             definitions=self._definitions(definitions),
             heads=self._heads(request.heads),
             manifests=self._manifests(request.manifests),
@@ -330,6 +343,14 @@ class Reader:
         wanted = set(request.versions)
         rows = self._rows(self._statements.names_of_versions, sorted({version for _, version in wanted}))
         return [row.physical for row in rows if (row.node, row.version) in wanted]
+
+    def _equals(self, request: LoadRequest) -> Equals:
+        wanted = set(request.identities)
+        found: dict[tuple[NodeName, str], list[str]] = defaultdict(list)
+        for row in self._rows(self._statements.identities, sorted({identity for _, identity in wanted})):
+            if (row.node, row.identity) in wanted:
+                found[row.node, row.identity].append(row.stands_for)
+        return MappingProxyType({key: tuple(names) for key, names in found.items()})
 
     def _facts(self, names: Iterable[PhysicalName]) -> Mapping[PhysicalName, VersionFacts]:
         return MappingProxyType({row.physical: to_facts(row) for row in self._rows(self._statements.facts, names)})

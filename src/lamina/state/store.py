@@ -31,6 +31,7 @@ T = TypeVar("T")
 _TRIES = 5
 _VERSION_PREFIX = "version:"
 _STORE_ID = select(tables.store.c.store_id)
+_SEAL_KEY = select(tables.store.c.seal_key)
 _ADVANCE = (
     update(tables.numbers)
     .where(tables.numbers.c.name == tables.ATTEMPTS_COUNTER)
@@ -62,6 +63,12 @@ class SqlStateStore:
         if self._store_id is None:
             self._store_id = self._write(lambda connection: connection.execute(_STORE_ID).scalar_one())
         return self._store_id
+
+    @property
+    def seal_key(self) -> bytes | None:
+        """What digests of values from the environment are keyed with; None where no state has been written yet."""
+        with self._backend.reading() as connection:
+            return bytes.fromhex(connection.execute(_SEAL_KEY).scalar_one()) if connection is not None else None
 
     def unsettled(self) -> Unsettled:
         """What the start check looks for."""

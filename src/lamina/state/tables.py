@@ -1,9 +1,9 @@
 """The tables of a state store.
 
-Facts are append-only: rows of `definitions`, `versions`, `shapes`, `attempts`, `attempt_events`, `work`, `heads`,
-`rewrites`, `manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once. Where a
-fact replaces an earlier one, the key ends in a number that grows, so the latest is one step into an index however long
-the history is.
+Facts are append-only: rows of `definitions`, `identities`, `versions`, `shapes`, `attempts`, `attempt_events`, `work`,
+`heads`, `rewrites`, `manifest`, `revisions`, `runs`, `run_ends`, `batches`, `audits` and `audited` are written once.
+Where a fact replaces an earlier one, the key ends in a number that grows, so the latest is one step into an index
+however long the history is.
 
 `leases`, `unfinished`, `environments` and `numbers` hold what is true now and are changed in place: they answer the
 start check and the requirements of a commit without looking at history.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text, text
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 ATTEMPTS_COUNTER = "attempts"
 
 # SQLite counts up by itself only in columns of exactly this type.
@@ -32,6 +32,8 @@ store = Table(
     metadata,
     Column("store_id", Text, primary_key=True),
     Column("schema_version", Integer, nullable=False),
+    # What digests of values from the environment are keyed with, as hex digits.
+    Column("seal_key", Text),
 )
 
 numbers = Table(
@@ -46,6 +48,16 @@ definitions = Table(
     metadata,
     Column("definition_id", Text, primary_key=True),
     Column("model", Text, nullable=False),
+)
+
+# What a node is called now (a version or the id of a definition), and what that stands for.
+identities = Table(
+    "lamina_identities",
+    metadata,
+    Column("identity", Text, primary_key=True),
+    Column("node", Text, primary_key=True),
+    Column("stands_for", Text, primary_key=True),
+    sqlite_with_rowid=False,
 )
 
 versions = Table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -20,6 +20,7 @@ from lamina.app.records import (
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
+    IdentityStands,
     LeaseClosed,
     LeaseReleased,
     OutcomesTaken,
@@ -29,6 +30,7 @@ from lamina.app.records import (
     RunStarted,
     VersionRecorded,
 )
+from lamina.identity.version import Same
 from lamina.state import tables
 from lamina.state.codec import (
     EventDetail,
@@ -182,12 +184,13 @@ class Writer:
         """Write the facts in their order, but definitions and versions first and at once: they come in thousands."""
         self._record_definitions([fact for fact in facts if isinstance(fact, DefinitionRecorded)])
         self._record_versions([fact for fact in facts if isinstance(fact, VersionRecorded)])
+        self._record_identities([fact.same for fact in facts if isinstance(fact, IdentityStands)])
         for fact in facts:
             self._apply(fact)
 
     def _apply(self, fact: Fact) -> None:
         match fact:
-            case DefinitionRecorded() | VersionRecorded():
+            case DefinitionRecorded() | VersionRecorded() | IdentityStands():
                 pass
             case AttemptOpened():
                 self._open(fact.attempt, fact.run_id)
@@ -251,6 +254,17 @@ class Writer:
             del new[known]
         if new:
             self._connection.execute(_ADD[table], [_version_row(fact) for fact in new.values()])
+
+    def _record_identities(self, found: Sequence[Same]) -> None:
+        table = tables.identities
+        wanted = json.dumps(sorted({each.identity for each in found}))
+        if not found:
+            return
+        statement = select(table).where(table.c.identity.in_(select(self._listed.c.value)))
+        rows = self._connection.execute(statement, {"listed": wanted})
+        known = {Same(node=row.node, identity=row.identity, stands_for=row.stands_for) for row in rows}
+        if new := [asdict(each) for each in dict.fromkeys(found) if each not in known]:
+            self._connection.execute(_ADD[table], new)
 
     def _known(self, column: Column[Any], names: Iterable[str]) -> Sequence[str]:
         """Which of the names the column holds already."""

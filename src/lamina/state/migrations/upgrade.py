@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import StateError
+from lamina.state.migrations.identities import number_identities
 from lamina.state.migrations.layers import name_what_lies_beneath
 from lamina.state.migrations.shapes_once import keep_shapes_once
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 MIGRATIONS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
-    {2: keep_shapes_once, 3: name_what_lies_beneath}
+    {2: keep_shapes_once, 3: name_what_lies_beneath, 4: number_identities}
 )
 """For each schema version above 1, what makes it from the version before."""
 
