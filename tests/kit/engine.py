@@ -50,7 +50,15 @@ from lamina.app.records import (
     TableShape,
 )
 from lamina.errors import Cancelled, EngineError, StorageMissing
-from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged, appends, is_keyed
+from lamina.graph.kinds import (
+    IncrementalByPartition,
+    IncrementalByUniqueKey,
+    IncrementalUnmanaged,
+    ScdType2ByColumn,
+    ScdType2ByTime,
+    appends,
+    is_keyed,
+)
 from lamina.graph.model import Column
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 from tests.kit.lakes import LakeTable
@@ -488,14 +496,14 @@ class FakeEngine:
         return folders
 
     def _write_fold(self, request: WriteRequest, fold: Fold, rows: list[Row]) -> Written:
-        """The unit of a row is its key; histories are left to Spark."""
+        """The unit of a row is its key. Of a history only the newest row of each is there: closed ones are Spark's."""
         before, shape = self._base(request), _shape(request)
         for key in before:
             self._check_shown(request, key)
         gone = set(before) if fold.begins_anew else set()
         contents: dict[Interval | None, str] = {}
         match fold.kind:
-            case IncrementalByUniqueKey():
+            case IncrementalByUniqueKey() | ScdType2ByTime() | ScdType2ByColumn():
                 kept = [] if fold.begins_anew else [row for part in before.values() for row in part]
                 rows, gone = list({**dict(kept), **dict(rows)}.items()), set(before)
                 contents = {None: _content(rows, None)}
@@ -506,8 +514,6 @@ class FakeEngine:
                 keys = [(*_key(row, request), str(request.attempt)) for row in rows]
             case IncrementalUnmanaged() | IncrementalByPartition():
                 keys = [_key(row, request) for row in rows]
-            case _:
-                raise NotImplementedError(fold.kind)
         partitions: dict[PartitionKey, list[Row]] = {} if shape.partition_columns else {(): []}
         for key, row in zip(keys, rows, strict=True):
             partitions.setdefault(key, []).append(row)
@@ -703,7 +709,8 @@ def _action(request: WriteRequest) -> RowAction:
             return RowAction(name="replace_partitions")
 
 
-_PREFIXES = {"month": 7, "day": 10}
+# The last promises finer partitions than it makes, as no expression does that Lamina knows.
+_PREFIXES = {"month": 7, "day": 10, "days(ds)": 7}
 
 
 def _key(row: Row, request: WriteRequest) -> PartitionKey:

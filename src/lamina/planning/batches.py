@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, overload
 
 from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.graph.time_partitions import grain_of_partition
 from lamina.planning.steps import Batch
-from lamina.timeline.grain import Grain
-from lamina.timeline.interval import MICROS_PER_DAY, Interval
+from lamina.timeline.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lamina.graph.model import Model
+    from lamina.timeline.grain import Grain
     from lamina.timeline.interval import Intervals
 
 
@@ -103,19 +105,29 @@ def runs_of(model: Model, spans: Intervals, *, begins_anew: bool) -> Sequence[Ba
 
 def concurrency_of(model: Model, intervals: Intervals, limit: int) -> int:
     """How many batches of the model may run side by side: never two that could share a partition."""
-    if not isinstance(model.kind, IncrementalByTimeRange) or model.name in model.reads:
+    kind = model.kind
+    if not isinstance(kind, IncrementalByTimeRange) or model.name in model.reads:
         return 1
-    asked = model.kind.batch_concurrency or limit
-    is_partitioned_by_time = model.kind.partition_by_time_column or any(
-        model.kind.time_column.name.lower() == expression.strip("`").lower() for expression in model.partitioned_by
-    )
-    is_day_aligned = _cuts_at_days(model.grain, model.kind.batch_size) and all(
-        Grain.DAY.is_aligned(interval.start) and Grain.DAY.is_aligned(interval.end) for interval in intervals
-    )
-    return max(1, min(asked, limit)) if is_partitioned_by_time and is_day_aligned else 1
+    units = {grain_of_partition(expression, kind.time_column) for expression in model.partitioned_by} - {None}
+    is_apart = any(_are_cut_at(unit, model.grain, intervals, kind.batch_size) for unit in units if unit is not None)
+    return max(1, min(kind.batch_concurrency or limit, limit)) if is_apart else 1
 
 
-def _cuts_at_days(grain: Grain, size: int | None) -> bool:
-    if size is None or not Grain.DAY.is_coarser_than(grain):
+def _are_cut_at(unit: Grain, grain: Grain, intervals: Intervals, size: int | None) -> bool:
+    """Whether no two batches hold time of the same unit.
+
+    That is so where every cut is a boundary of a unit: those inside of an interval, and the gaps between intervals.
+    """
+    if any(unit.next(earlier.end.minus(1)) > later.start for earlier, later in pairwise(intervals)):
+        return False
+    if size is None or not unit.is_coarser_than(grain):
         return True
-    return size * grain.smallest_micros % MICROS_PER_DAY == 0
+    cut = [interval for interval in intervals if grain.add(grain.floor(interval.start), size) < interval.end]
+    return not cut or (_is_multiple(unit, grain, size) and all(unit.is_aligned(interval.start) for interval in cut))
+
+
+def _is_multiple(unit: Grain, grain: Grain, size: int) -> bool:
+    """Whether so many units of the grain, begun at a boundary of the coarser unit, end at one."""
+    if unit.calendar_months:
+        return bool(grain.calendar_months) and size * grain.calendar_months % unit.calendar_months == 0
+    return size * grain.smallest_micros % unit.smallest_micros == 0

@@ -62,6 +62,13 @@ class Work:
     """Whether a whole build that goes back to a request also takes in what was not there before."""
     restated_at: Instant | None = None
     """Set when the model's own schedule asked for it."""
+    next_tick: Instant | None = None
+    """When the model's cron releases what there is to do, where it has not yet."""
+
+    @property
+    def awaits_tick(self) -> bool:
+        """Whether rows that are known to be new wait for the model's cron."""
+        return self.next_tick is not None and self.reason != "source_changed"
 
     @property
     def is_certain(self) -> bool:
@@ -71,7 +78,8 @@ class Work:
     @property
     def is_needed(self) -> bool:
         """Whether anything is, or may be, or would be computed if it did not have to wait."""
-        return self.is_certain or not self.readiness.waiting.is_empty or self.is_asked_for_later
+        waits = self.awaits_tick or not self.readiness.waiting.is_empty
+        return self.is_certain or waits or self.is_asked_for_later
 
     @property
     def is_only_told(self) -> bool:

@@ -95,6 +95,8 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
             if step.kind == "EMBEDDED":
                 return f"{_because(step)}; it has no table, its query is put into the models that read it"
             return "only metadata changed; no data is touched"
+        case "wait" if step.next_tick is not None:
+            return f"waits for its cron: next tick {step.next_tick}; `{step.cause}` above it changed"
         case "wait":
             return f"waits{_waits(step).removeprefix(', rest waits')}"
         case _:
@@ -104,6 +106,8 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
                 return "not selected" + ("" if step.reason == "unchanged" else f", although {_because(step)}")
             if is_shared:
                 return "shared with the baseline as it is"
+            if step.next_tick is not None:
+                return f"nothing is known to have changed; waits for its cron: next tick {step.next_tick}"
             if not step.left_out.is_empty:
                 return f"nothing to do within the bounds of this command, which leave out {_ranges(step.left_out)}"
             return "nothing changed and nothing is missing"

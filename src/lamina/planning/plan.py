@@ -300,6 +300,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         left_out=work.left_out,
         waiting=work.readiness.waiting,
         waiting_for=work.readiness.waiting_for,
+        next_tick=work.next_tick,
         reads=_reads(draft, model, shown.union(work.readiness.waiting)),
         diff=_diff(draft, name),
     )
@@ -372,7 +373,8 @@ def _action(draft: Draft, name: NodeName, has_batches: bool) -> Action:
         return "build"
     if name in draft.unready or name in draft.without_rows:
         return "wait"
-    if not work.readiness.waiting.is_empty and not difference.is_version_new:
+    waits = work.awaits_tick or not work.readiness.waiting.is_empty
+    if waits and not difference.is_version_new:
         return "wait"
     if difference.is_metadata_only or (
         difference is not UNCHANGED and isinstance(draft.inputs.graph.models[name].kind, Embedded)

@@ -162,6 +162,8 @@ class Step:
     waiting: Intervals = EMPTY
     """Missing time that has to wait."""
     waiting_for: tuple[Waiting, ...] = ()
+    next_tick: Instant | None = None
+    """When the model's own cron releases what there is to do, where it has not yet."""
     reads: tuple[ReadWindow, ...] = ()
     """How far what is computed reads into parents whose rows belong to times."""
     diff: str | None = None

@@ -44,8 +44,23 @@ def whole_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     if draft.is_shared(name) or isinstance(model.kind, View | Seed):
         return Work()
     if runs_for_new_rows_only(model):
-        return _further_run(draft, model, facts, facts.built_at)
-    return _after_parents(draft, model) or _after_rewrites(draft, facts) or _after_time(draft, model, facts.built_at)
+        work = _further_run(draft, model, facts)
+    else:
+        work = _after_parents(draft, model) or _after_rewrites(draft, facts) or _after_time(draft, model)
+    return _at_its_tick(draft, model, facts.built_at, work)
+
+
+def _at_its_tick(draft: Draft, model: Model, built_at: Instant, work: Work) -> Work:
+    """The work as far as the model's own cron has released it: `run` does it once for each tick, whatever is new above.
+
+    What a person is told does not wait. What changed above stays recorded, so that nothing is lost until then.
+    """
+    schedule, now = schedule_of(model), draft.inputs.now
+    if not draft.respects_cron or schedule.previous_tick(now) > built_at:
+        return work
+    if not work.is_whole:
+        return Work(unfollowed=work.unfollowed)
+    return Work(reason=work.reason, cause=work.cause, next_tick=schedule.next_tick(now))
 
 
 def _forked_above(draft: Draft, model: Model) -> NodeName | None:
@@ -98,7 +113,7 @@ def _is_only_rewritten(draft: Draft, read: Read, now: VersionFacts) -> bool:
     return is_only_rewritten(read, now, draft.inputs.rewrites.get(read.physical, ()))
 
 
-def _further_run(draft: Draft, model: Model, facts: VersionFacts, built_at: Instant) -> Work:
+def _further_run(draft: Draft, model: Model, facts: VersionFacts) -> Work:
     """One more run where there is something new to take in; of rows that came out different somebody is told."""
     above = {parent: draft.works[parent] for parent in stored_parents(draft.inputs.graph, model.name)}
     again = {parent: time for parent in above if not (time := _rewritten_by_plan(draft, parent)).is_empty}
@@ -108,7 +123,7 @@ def _further_run(draft: Draft, model: Model, facts: VersionFacts, built_at: Inst
     if grown:
         is_asked = any(above[parent].is_asked for parent in again)
         return Work(is_whole=True, reason="upstream_changed", cause=grown[0], is_asked=is_asked, has_grown=True)
-    further = _after_time(draft, model, built_at)
+    further = _after_time(draft, model)
     if further.is_whole or not model.follow_rewrites or not (changed or again):
         return further
     if changed:
@@ -139,10 +154,10 @@ def _union(times: Iterable[Intervals]) -> Intervals:
     return reduce(Intervals.union, times, EMPTY)
 
 
-def _after_time(draft: Draft, model: Model, built_at: Instant) -> Work:
-    """A tick that passed with inputs nobody knows about, or with time itself; else only what parents may bring."""
+def _after_time(draft: Draft, model: Model) -> Work:
+    """Inputs that nobody knows about, or time itself; else only what parents may bring."""
     inputs = draft.inputs
-    if inputs.command == "run" and _is_tick_due(draft, model, built_at):
+    if inputs.command == "run":
         unknown = reads_unknown(inputs.graph, model.name)
         if unknown is not None or may_read_unseen(model) or asks_the_clock(inputs.graph.models, model):
             return Work(is_whole=True, reason="source_changed", cause=unknown)
@@ -152,7 +167,3 @@ def _after_time(draft: Draft, model: Model, built_at: Instant) -> Work:
     if any(not draft.works[parent].may_follow.is_empty for parent in above):
         return Work(may_follow=ALL_TIME)
     return Work()
-
-
-def _is_tick_due(draft: Draft, model: Model, built_at: Instant) -> bool:
-    return not draft.respects_cron or schedule_of(model).previous_tick(draft.inputs.now) > built_at

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from lamina.app.key_ranges import unit_key
 from lamina.app.records import PartitionColumn
 from lamina.errors import BadModelResult, BadTime
+from lamina.graph.time_partitions import TIME_TRANSFORM
 from lamina.spark.types import is_integer
 from lamina.sql.names import quote
 from lamina.sql.render import DEFAULT_TIME_FORMAT
@@ -35,7 +36,6 @@ Touch: TypeAlias = Literal["inside", "outside", "partly", "unknown"]
 _ESCAPED = frozenset({*(chr(code) for code in range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"})
 _FILTERABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
-_TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _BUCKET = re.compile(r"bucket\s*\(\s*(\d+)\s*,\s*(.+)\)", re.IGNORECASE | re.DOTALL)
 _TRUNCATE = re.compile(r"truncate\s*\(\s*(\d+)\s*,\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _DIGIT_FORMAT = re.compile(r"(?:[^%]|%[YmdHMSf])+")
@@ -94,7 +94,7 @@ def _plan_one(index: int, text: str, columns: Sequence[Column]) -> PartitionColu
 
 
 def _hidden_expression(text: str, columns: Sequence[Column]) -> str:
-    transform = _TRANSFORM.fullmatch(text)
+    transform = TIME_TRANSFORM.fullmatch(text)
     if transform is not None:
         column = _column_named(transform[2], columns)
         if column is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from sqlglot import TokenType, exp
 from lamina.sql.canonical import canonical_query, canonical_tree
 from lamina.sql.outputs import is_star, leftmost_select, outputs_of
 from lamina.sql.scopes import bind
-from lamina.sql.syntax import SPARK, parse_query, show, source_name
+from lamina.sql.syntax import SPARK, comment_pattern, is_spark, parse_query, show, source_name, tokenise
 from lamina.sql.types import spark_type
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _CHANGING_FUNCTIONS = frozenset(
     | {"spark_partition_id", "input_file_name", "current_user", "session_user", "user"}
 )
 _CHANGING_NODES = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.Localtimestamp, exp.CurrentUser)
-_COMMENT = re.compile(r"--([^\n]*)|/\*(?!\+)(.*?)\*/", re.DOTALL)
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _AFTER_PROJECTIONS = frozenset(
@@ -54,6 +55,14 @@ _AFTER_PROJECTIONS = frozenset(
         TokenType.SEMICOLON,
     }
 )
+
+
+class _Place(IntEnum):
+    """How a comment stands to a projection; the first of these that there are comments in counts."""
+
+    BESIDE = 0
+    ABOVE = 1
+    INSIDE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +114,9 @@ def analyse_query(
     return QueryShape(
         text=query.text,
         references=tuple(bind(query.tree, location).references),
-        output_columns=None if outputs is None else _describe(query, outputs),
+        output_columns=None
+        if outputs is None
+        else _describe(query, outputs, _projection_comments(text, dialect, query)),
         select_star=_selects_star(query.tree),
         function_names=functions,
         canonical=canonical_query(query),
@@ -114,8 +125,7 @@ def analyse_query(
     )
 
 
-def _describe(query: ParsedQuery, outputs: Sequence[Output]) -> tuple[OutputColumn, ...]:
-    comments = _projection_comments(query)
+def _describe(query: ParsedQuery, outputs: Sequence[Output], comments: Mapping[int, str]) -> tuple[OutputColumn, ...]:
     described: list[OutputColumn] = []
     for output in outputs:
         star = is_star(output.expression)
@@ -180,49 +190,55 @@ def _is_deterministic(tree: exp.Expr, functions: frozenset[str]) -> bool:
     return all(sample.args.get("seed") for sample in tree.find_all(exp.TableSample))
 
 
-def _projection_comments(query: ParsedQuery) -> Mapping[int, str]:
-    """Comments beside the projections of the outermost SELECT, by position.
+def _projection_comments(written: str, dialect: str, query: ParsedQuery) -> Mapping[int, str]:
+    """Comments about the projections of the outermost SELECT, by position, from the text as it was written.
 
-    A comment belongs to the projection that it stands inside of, that ends on its line, or that begins on its line
-    after it; comments on lines of their own describe the code, not a column.
+    A projection's comment is what stands beside it on its lines; else the lines right above it, which a blank line cuts
+    off; else what stands inside of it.
     """
+    tokens = query.tokens if is_spark(dialect) else tokenise(written, dialect)
     select = leftmost_select(query.tree)
-    spans = _projection_spans(query.tokens)
+    spans = _projection_spans(tokens)
     if select is None or len(spans) != len(select.expressions):
         return {}
-    after = next((token.start for token in query.tokens if token.start >= spans[-1][1]), len(query.text))
-    comments: dict[int, list[str]] = {}
-    for found in _comments(query.text, query.tokens):
-        owner = _owner(query.text, found, spans, after)
-        if owner is not None:
-            comments.setdefault(owner, []).append(" ".join((found.group(1) or found.group(2) or "").split()))
-    return {index: " ".join(texts) for index, texts in comments.items() if any(texts)}
+    begin = max((token.end + 1 for token in tokens if token.end < spans[0][0]), default=0)
+    end = next((token.start for token in tokens if token.start >= spans[-1][1]), len(written))
+    pattern = comment_pattern(dialect)
+    found: dict[int, dict[_Place, list[str]]] = {}
+    for comment in _comments(written, tokens, pattern):
+        if not begin <= comment.start() < end:
+            continue
+        index = bisect_right(spans, comment.start(), key=lambda span: span[0]) - 1
+        behind = spans[index][1] if index >= 0 else begin
+        owner: tuple[int, _Place] | None = (index, _Place.INSIDE)
+        if behind <= comment.start():
+            before = pattern.sub("", written[behind : comment.start()])
+            after = written[comment.end() : spans[index + 1][0]] if index + 1 < len(spans) else None
+            owner = _owner(index, before, after)
+        words = " ".join(next((text for text in comment.groups() if text), "").split())
+        if owner is not None and words:
+            position, place = owner
+            found.setdefault(position, {}).setdefault(place, []).append(words)
+    return {position: " ".join(by_place[min(by_place)]) for position, by_place in found.items()}
 
 
-def _comments(text: str, tokens: Sequence[Token]) -> Iterator[re.Match[str]]:
+def _comments(text: str, tokens: Sequence[Token], pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """The comments of a text: they stand between the tokens."""
     end = 0
     for token in tokens:
         if token.start - end > 1:
-            yield from _COMMENT.finditer(text, end, token.start)
+            yield from pattern.finditer(text, end, token.start)
         end = token.end + 1
-    yield from _COMMENT.finditer(text, end)
+    yield from pattern.finditer(text, end)
 
 
-def _owner(text: str, comment: re.Match[str], spans: Sequence[tuple[int, int]], after: int) -> int | None:
-    position = comment.start()
-    if position >= after:
-        return None
-    index = bisect_right(spans, position, key=lambda span: span[0]) - 1
-    if index >= 0 and position < spans[index][1]:
-        return index
-    is_before_next = index + 1 < len(spans) and "\n" not in text[position : spans[index + 1][0]]
-    if index < 0:
-        return 0 if is_before_next else None
-    between = text[spans[index][1] : position]
-    if is_before_next and "," in _COMMENT.sub("", between):
-        return index + 1
-    return index if "\n" not in between else None
+def _owner(index: int, before: str, after: str | None) -> tuple[int, _Place] | None:
+    """Which projection a comment is about that stands behind one of them, by what is between it and its neighbours."""
+    if after is not None and "\n" not in after and (index < 0 or "," in before):
+        return index + 1, _Place.BESIDE
+    if "\n" not in before:
+        return (index, _Place.BESIDE) if index >= 0 else None
+    return None if after is None or _BLANK_LINE.search(after) else (index + 1, _Place.ABOVE)
 
 
 def _projection_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
@@ -238,7 +254,7 @@ def _projection_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
             depth -= 1
         if not inside:
             inside = kind is TokenType.SELECT and depth == 0
-        elif depth == 0 and kind in _AFTER_PROJECTIONS and not _is_star_option(kind, last):
+        elif depth == 0 and kind in _AFTER_PROJECTIONS and not _is_part(kind, last):
             break
         elif depth == 0 and kind is TokenType.COMMA and first is not None and last is not None:
             spans.append((first.start, last.end + 1))
@@ -252,5 +268,9 @@ def _projection_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     return spans
 
 
-def _is_star_option(kind: TokenType, before: Token | None) -> bool:
-    return kind is TokenType.EXCEPT and before is not None and before.token_type is TokenType.STAR
+def _is_part(kind: TokenType, before: Token | None) -> bool:
+    """Whether a word that may end the projections is part of one: `* EXCEPT (…)`, `a IS DISTINCT FROM b`."""
+    if before is None:
+        return False
+    is_option = kind is TokenType.EXCEPT and before.token_type is TokenType.STAR
+    return is_option or (kind is TokenType.FROM and before.token_type is TokenType.DISTINCT)

@@ -6,6 +6,7 @@ import itertools
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sqlglot import Dialect, ErrorLevel, TokenType, exp
@@ -93,6 +94,19 @@ def tokenise(text: str, dialect: str = SPARK, location: Location | None = None) 
             hint=f"add the closing `{closing}`" if closing != "`" else "add the closing backtick",
             location=place(text, offset, location),
         ) from error
+
+
+@lru_cache(maxsize=64)
+def comment_pattern(dialect: str) -> re.Pattern[str]:
+    """The comments of a dialect, what they say in a group; hints are none."""
+    marks = Dialect.get_or_raise(check_dialect(dialect)).tokenizer_class.COMMENTS
+    each = (
+        rf"{re.escape(mark)}([^\n]*)"
+        if isinstance(mark, str)
+        else rf"{re.escape(mark[0])}(?!\+)(.*?){re.escape(mark[1])}"
+        for mark in marks
+    )
+    return re.compile("|".join(each), re.DOTALL)
 
 
 def parse_statement(

@@ -204,8 +204,18 @@ def test_sister_batches_both_arrive_whoever_is_first():
     assert place.rows("shop.orders") == (("2024-01-01", "orders:x<a1>"), ("2024-01-02", "orders:x<a2>"))
 
 
-def test_sister_batches_that_turn_out_to_share_a_partition_are_done_one_after_the_other():
+def test_batches_that_may_share_a_partition_are_done_one_after_the_other():
     place = shop(kind={"batch_size": 1}, partitioned_by=("month",))
+    process = place.process()
+    assert process.build("2024-01-03", concurrency=2).exit_code == 0
+    assert process.stops.reached["write.sister_decided"] == 0
+    started = [type(event).__name__ for event in process.events if type(event).__name__.startswith("Batch")]
+    assert started[:4] == ["BatchStarted", "BatchFinished"] * 2
+    assert place.rows("shop.orders") == (("2024-01-01", "orders:x<a1>"), ("2024-01-02", "orders:x<a2>"))
+
+
+def test_sister_batches_that_turn_out_to_share_a_partition_are_done_one_after_the_other():
+    place = shop(kind={"batch_size": 1}, partitioned_by=("days(ds)",))
     actions, _ = overlapping()
     process = place.process(actions)
     assert process.build("2024-01-03", concurrency=2).exit_code == 0

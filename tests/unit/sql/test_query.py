@@ -161,6 +161,71 @@ def test_comments_survive_the_translation_of_another_dialect() -> None:
     assert [(column.name, column.comment) for column in found] == [("a", "first"), ("c", "second")]
 
 
+COMMENTED = """
+WITH a AS (
+  SELECT x, -- the inner one
+    -- above the inner one
+    y /* beside the inner one */ FROM t
+), b /* named b */ AS (SELECT 1 AS z -- one
+)
+SELECT -- all of it
+  -- above x
+  -- in two lines
+  x,
+
+  -- about a part of the columns
+
+  y, /* beside y */
+  -- above z, with a comma
+  z -- beside z, with a comma
+  -- above w
+  , w
+  , (SELECT max(v) FROM u) AS v, /* before */ r -- after
+  , q IS DISTINCT FROM r AS s -- told apart
+  -- the end
+FROM a -- not a column's
+WHERE x > 1 -- nor this
+"""
+
+
+@pytest.mark.parametrize(
+    "dialect", ["spark", "databricks", "duckdb", "snowflake", "postgres", "bigquery", "redshift", "trino", "mysql"]
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_comments_beside_and_above_the_outermost_columns_count_in_every_dialect(dialect: str, line_end: str) -> None:
+    text = COMMENTED.replace("q IS DISTINCT FROM r", "q = r") if dialect in {"mysql", "redshift"} else COMMENTED
+    found = analyse_query(text.replace("\n", line_end), dialect).output_columns
+    assert found is not None
+    assert {column.name: column.comment for column in found} == {
+        "x": "above x in two lines",
+        "y": "beside y",
+        "z": "beside z, with a comma",
+        "w": "above w",
+        "v": None,
+        "r": "before after",
+        "s": "told apart",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "expected"),
+    [
+        ("WITH a AS (SELECT x /* inner */ FROM t) SELECT x, y FROM a", "spark", [None, None]),
+        ("WITH a AS (SELECT x /* inner */ FROM t) SELECT x, y FROM a", "duckdb", [None, None]),
+        ("SELECT x, # one\n y FROM t", "bigquery", ["one", None]),
+        ("SELECT x, // one\n // two\n y FROM t", "snowflake", ["one", "two"]),
+        ("SELECT x -- one\nUNION ALL\nSELECT y -- two", "duckdb", ["one"]),
+        ("SELECT x FROM (SELECT x /* inner */ FROM t) AS s", "duckdb", [None]),
+        ("SELECT CASE WHEN x THEN 1 -- one\n ELSE 2 END AS x -- which", "spark", ["which"]),
+        ("SELECT TOP 3 x -- one\n, y FROM t", "tsql", ["one", None]),
+        ("SELECT * FROM t -- all", "duckdb", None),
+    ],
+)
+def test_comments_elsewhere_are_nobodys(text: str, dialect: str, expected: list[str | None] | None) -> None:
+    found = analyse_query(text, dialect).output_columns
+    assert (None if found is None else [column.comment for column in found]) == expected
+
+
 def test_types_of_casts_are_declared() -> None:
     shape = analyse_query(
         "SELECT CAST(a AS DECIMAL(10, 2)) AS Price, b::timestamp, (c::string) AS d, DATE '2024-01-01' AS e FROM t"

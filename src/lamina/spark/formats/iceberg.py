@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from lamina.app.ports import OnBranch
 from lamina.errors import EngineError, PublishRefused
 from lamina.graph.formats import ICEBERG
+from lamina.graph.time_partitions import TIME_TRANSFORM
 from lamina.spark.compare_rows import Content, content_measures, with_hash
 from lamina.spark.formats.batch import Observed, count_added
 from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from lamina.spark.formats.batch import Batch, Measured
     from lamina.spark.formats.lake import Change, Task
 
-_TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\s*\(\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _SIZED = re.compile(r"(bucket|truncate)\s*\(\s*(\d+)\s*,\s*(\w+|`(?:[^`]|``)+`)\s*\)", re.IGNORECASE)
 _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
 _PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
@@ -278,7 +278,7 @@ def _transform(text: str, columns: Sequence[Column]) -> str | None:
 
     if _PLAIN_NAME.fullmatch(text) and (column := find(text)) is not None:
         return f"days({quote(column.name)})" if column.type in _TIMESTAMPS else quote(column.name)
-    found = _TRANSFORM.fullmatch(text)
+    found = TIME_TRANSFORM.fullmatch(text)
     if found is not None and (column := find(found[2])) is not None and column.type in _TIMESTAMPS | {"date"}:
         unit = found[1].lower().rstrip("s") + "s"
         return None if unit == "hours" and column.type == "date" else f"{unit}({quote(column.name)})"
