@@ -19,7 +19,14 @@ TIMES = "kind INCREMENTAL_BY_TIME_RANGE (time_column ds), start '2024-01-01'"
 FILES = {
     "lamina.yaml": "name: ends\nconcurrency: 2\n",
     "python/h.py": "from lamina import hook\n\n@hook\ndef leave(context):\n    exit(0)\n",
-    "signals/s.py": "from lamina import signal\n\n@signal\ndef leave(batch):\n    yield from ()\n    raise SystemExit(0)\n",
+    "signals/s.py": """from lamina import signal
+
+
+@signal
+def leave(batch):
+    yield from ()
+    raise SystemExit(0)
+""",
     "models/fine.sql": "MODEL (kind FULL);\nSELECT 1 AS x\n",
     "models/hooked.sql": "MODEL (kind FULL, pre_hooks [leave]);\nSELECT 1 AS x\n",
     "models/asked.sql": f"MODEL ({TIMES}, signals (leave));\nSELECT 1 AS x, @start_date AS ds\n",
@@ -31,7 +38,7 @@ FILES = {
 }
 PLACES = {
     "hooked": "python/h.py:5",
-    "asked": "signals/s.py:6",
+    "asked": "signals/s.py:7",
     "called": "models/called.py:5",
     "yielding": "models/yielding.py:5",
     "imported": "models/imported.py:3",
