@@ -165,12 +165,14 @@ def _named(declaration_type: DeclarationType, name: Any, arguments: Mapping[str,
     return decorate
 
 
-def _record(
-    declaration_type: DeclarationType, name: str | None, function: Callable[..., Any], arguments: Mapping[str, Any]
-) -> None:
+def _record(declaration_type: DeclarationType, name: object, function: object, arguments: Mapping[str, Any]) -> None:
     registry = _REGISTRY.get()
     if registry is None:
         return
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"`@{declaration_type}` takes a name in quotes, got a value of type `{type(name).__name__}`")
+    if not callable(function) or (name is None and not hasattr(function, "__name__")):
+        raise TypeError(f"`@{declaration_type}` stands above a value of type `{type(function).__name__}`, no function")
     code = getattr(function, "__code__", None)
     registry.add(
         Declaration(

@@ -362,13 +362,14 @@ class Executor:
 
     def _collect(self, future: Future[BatchOutcome | None], progress: _Progress, batch: Batch | None) -> None:
         progress.running -= 1
-        try:
-            outcome = future.result()
-        except LaminaError as error:
+        error = future.exception()
+        if isinstance(error, LaminaError):
             self._fail(progress, batch, error)
-        except Exception as error:  # noqa: BLE001  # a defect of ours must still leave the other nodes recorded
+        elif error is not None:
+            # A defect of ours must still leave the other nodes recorded.
             self._fail(progress, batch, BatchFailed(f"unexpected {type(error).__name__}: {error}"))
         else:
+            outcome = future.result()
             if outcome is not None:
                 progress.finished += 1
                 progress.statements += outcome.statements

@@ -35,7 +35,7 @@ def exit_code_of(command: Callable[[], Any], invocation: Invocation) -> int:
         code = _report(UsageError(_sentence(error.format_message())), invocation)
     except (KeyboardInterrupt, click.Abort):
         code = _report(_interruption(), invocation)
-    except Exception as error:  # noqa: BLE001  # the outermost fence: a defect ends in a sentence, not in a traceback
+    except BaseException as error:  # noqa: BLE001  # the outermost fence: a defect ends in a sentence and is no success
         code = _report(_defect(error, invocation), invocation)
     finish()
     return code
@@ -58,7 +58,7 @@ def _interruption() -> LaminaError:
     )
 
 
-def _defect(error: Exception, invocation: Invocation) -> LaminaError:
+def _defect(error: BaseException, invocation: Invocation) -> LaminaError:
     log = _log_defect(invocation)
     hint = f"its details are in `{log}`; they belong into a report" if log else "`--debug` shows where it arose"
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

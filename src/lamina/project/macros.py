@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial, wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
+from lamina.app.user_code import call_fenced
 from lamina.authoring import recording
 from lamina.errors import BadPythonModel, DuplicateName, LaminaError, Location, raise_all
 from lamina.project.modules import run_modules
@@ -61,7 +62,7 @@ def load_macros(captures: Sequence[Capture]) -> Macros:
                         f"`{name}` cannot be the name of a macro", hint="use letters and digits", location=place
                     )
                 )
-            functions[name], modules[name], places[name] = declaration.function, captured.modules, place
+            functions[name], modules[name], places[name] = _fenced(declaration.function), captured.modules, place
     raise_all(problems)
     return Macros(functions=MappingProxyType(functions), modules=MappingProxyType(modules))
 
@@ -71,7 +72,7 @@ def load_macros(captures: Sequence[Capture]) -> Macros:
 def load_recorded_macros(modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., object]]:
     """The macros that captured modules define, by name in lower case."""
     declared = _declared(modules, [module.name for module in modules])
-    return MappingProxyType({_name(declaration): declaration.function for declaration in declared})
+    return MappingProxyType({_name(declaration): _fenced(declaration.function) for declaration in declared})
 
 
 def _declared(modules: Sequence[PythonModule], names: Sequence[str]) -> Iterator[Declaration]:
@@ -82,3 +83,18 @@ def _declared(modules: Sequence[PythonModule], names: Sequence[str]) -> Iterator
 
 def _name(declaration: Declaration) -> str:
     return (declaration.name or declaration.function.__name__).lower()
+
+
+def _fenced(function: Callable[..., object]) -> Callable[..., object]:
+    """The function as expansion may call it: whatever it raises is an `Exception`, and its annotations are types."""
+
+    @wraps(function)
+    def call(*arguments: object, **named: object) -> object:
+        return call_fenced(partial(function, *arguments, **named))
+
+    try:
+        # Annotations that are text are code of the user as well.
+        call.__annotations__ = call_fenced(partial(get_type_hints, function))
+    except Exception:  # noqa: BLE001  # names that are imported for type checkers only do not exist here
+        call.__annotations__ = {}
+    return call

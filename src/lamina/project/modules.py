@@ -15,8 +15,10 @@ import sys
 import threading
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from lamina.app.user_code import call_fenced
 from lamina.errors import BadPythonModel, Location
 from lamina.graph.model import PythonModule
 from lamina.project.text_files import decode, read_bytes
@@ -162,8 +164,8 @@ def run_modules(modules: Sequence[PythonModule], names: Sequence[str]) -> tuple[
     with _importable(modules), redirect_stdout(sys.stderr):
         for name in names:
             try:
-                found.append(importlib.import_module(name))
-            except (Exception, SystemExit) as error:
+                found.append(call_fenced(partial(importlib.import_module, name)))
+            except Exception as error:
                 raise _failure(error, modules, name) from error
     return tuple(found)
 
@@ -171,7 +173,7 @@ def run_modules(modules: Sequence[PythonModule], names: Sequence[str]) -> tuple[
 def call_in_modules(modules: Sequence[PythonModule], call: Callable[[], V]) -> V:
     """Call code of captured modules so that what it imports only then is found as well, and its prints go to stderr."""
     with _importable(modules), redirect_stdout(sys.stderr):
-        return call()
+        return call_fenced(call)
 
 
 def place_of_failure(error: BaseException, modules: Sequence[PythonModule]) -> Location | None:

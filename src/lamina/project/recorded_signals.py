@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _EXPECTED = "True, False or a list of (start, end) pairs of datetimes"
 
 
+class _BadAnswer(ValueError):
+    """What a signal answered is no part of what it was asked about."""
+
+
 class SignalContext(KnowsVariables):
     """What a signal is given as `context`, if it has a parameter of that name."""
 
@@ -51,24 +55,22 @@ def ask_recorded_signal(question: Question) -> Intervals:
         raise SignalFailed(f"{about} was recorded without its code", hint="build the environment again")
     try:
         function = _recorded_function(code.modules, code.module, code.function)
-        answer = call_in_modules(code.modules, lambda: _called(function, question, code))
+        return call_in_modules(code.modules, lambda: _released(question.units, _called(function, question, code)))
+    except _BadAnswer as error:
+        raise SignalFailed(
+            f"{about} answered {error}",
+            hint="a part of the intervals is given as pairs of its first parameter, such as `list(batch)[:3]`",
+            location=_place_of(function),
+        ) from error
     except LaminaError as error:
         location = error.location or place_of_failure(error, code.modules)
         raise SignalFailed(f"{about} failed: {error.message}", hint=error.hint, location=location) from error
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         said = str(error).strip().split("\n", 1)[0]
         raise SignalFailed(
             f"{about} raised `{type(error).__name__}`" + (f": {said}" if said else ""),
             hint="correct its code and build again, which records it",
             location=place_of_failure(error, code.modules),
-        ) from error
-    try:
-        return _released(question.units, answer)
-    except ValueError as error:
-        raise SignalFailed(
-            f"{about} answered {error}",
-            hint="a part of the intervals is given as pairs of its first parameter, such as `list(batch)[:3]`",
-            location=_place_of(function),
         ) from error
 
 
@@ -91,30 +93,30 @@ def _called(function: Callable[..., object], question: Question, code: FunctionC
 
 
 def _released(units: Units, answer: object) -> Intervals:
-    """The part of the units that an answer names; `ValueError` with what it is instead."""
+    """The part of the units that an answer names. Raises `_BadAnswer` with what it is instead."""
     if isinstance(answer, bool):
         return Intervals.of([units.interval]) if answer else EMPTY
     if isinstance(answer, Units):
         return Intervals.of([_offered(units, answer.interval)])
     if not isinstance(answer, tuple):
-        raise ValueError(f"`{_shown(answer)}`, expected {_EXPECTED}")
+        raise _BadAnswer(f"`{_shown(answer)}`, expected {_EXPECTED}")
     return Intervals.of([_offered(units, _interval(pair)) for pair in answer])
 
 
 def _interval(pair: object) -> Interval:
     moments = [each for each in pair if isinstance(each, datetime)] if isinstance(pair, Sequence) else []
     if not isinstance(pair, Sequence) or not len(pair) == len(moments) == 2:
-        raise ValueError(f"a list with `{_shown(pair)}`, expected {_EXPECTED}")
+        raise _BadAnswer(f"a list with `{_shown(pair)}`, expected {_EXPECTED}")
     start, end = moments
     try:
         return Interval(Instant.of(start), Instant.of(end))
     except BadTime:
-        raise ValueError(f"the empty interval from `{start}` to `{end}`") from None
+        raise _BadAnswer(f"the empty interval from `{start}` to `{end}`") from None
 
 
 def _offered(units: Units, interval: Interval) -> Interval:
     if not units.covers(interval):
-        raise ValueError(f"{interval}, which is not made of units of {units.interval} that it was asked about")
+        raise _BadAnswer(f"{interval}, which is not made of units of {units.interval} that it was asked about")
     return interval
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lamina.app.user_code import call_fenced
 from lamina.errors import HookFailed
 from lamina.graph.model import KnowsVariables
 from lamina.spark.recorded_modules import RecordedModules, raised_by
@@ -42,8 +44,8 @@ def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hoo
             raise HookFailed(f"{about} was recorded without its code", hint="build the environment again")
         modules = RecordedModules.of(code.modules)
         try:
-            function = getattr(modules.load(code.module), code.function)
-            function(HookContext(session, model, hooks, code.variables), **call.values)
-        except (Exception, SystemExit) as error:
+            function = getattr(call_fenced(partial(modules.load, code.module)), code.function)
+            call_fenced(partial(function, HookContext(session, model, hooks, code.variables), **call.values))
+        except Exception as error:
             hint = "correct its code and build again, which records it"
             raise raised_by(error, modules, about, HookFailed, hint) from error

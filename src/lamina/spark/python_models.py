@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lamina.app.user_code import call_fenced
 from lamina.authoring import bind_model
 from lamina.errors import BadModelResult, Location
 from lamina.graph.model import KnowsVariables
@@ -65,13 +67,7 @@ def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Colu
     modules = RecordedModules.of(query.body.modules)
     before = _session_state(session)
     try:
-        function = _function(modules, query, name)
-        context = ModelContext(session, query.tables, query.variables)
-        time = query.time
-        given = (context, time.first, time.last, time.execution.to_datetime())
-        call = bind_model(function, given, query.variables)
-        result = function(*call.args, **call.kwargs)
-        pieces = list(_pieces(result))
+        function, result, pieces = call_fenced(partial(_called, session, modules, query, name))
     except Exception as error:
         hint = "correct the model's code; the line is where it was last seen"
         raise raised_by(error, modules, f"model `{name}`", BadModelResult, hint) from error
@@ -91,6 +87,19 @@ def run_model(session: SparkSession, query: PythonQuery, declared: Sequence[Colu
     for frame in frames[1:]:
         union = union.unionByName(frame)
     return union
+
+
+def _called(
+    session: SparkSession, modules: RecordedModules, query: PythonQuery, name: str
+) -> tuple[Callable[..., Any], Any, list[Any]]:
+    """The model's function, its result, and everything that came out of that."""
+    function = _function(modules, query, name)
+    context = ModelContext(session, query.tables, query.variables)
+    time = query.time
+    given = (context, time.first, time.last, time.execution.to_datetime())
+    call = bind_model(function, given, query.variables)
+    result = function(*call.args, **call.kwargs)
+    return function, result, list(_pieces(result))
 
 
 def _function(modules: RecordedModules, query: PythonQuery, name: str) -> Callable[..., Any]:

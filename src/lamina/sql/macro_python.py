@@ -173,7 +173,7 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 def _type_hints(function: Callable[..., object]) -> dict[str, Any]:
     try:
-        return get_type_hints(inspect.unwrap(function))
+        return get_type_hints(function)
     except (NameError, TypeError, AttributeError):
         # Names imported for type checkers only do not exist here; such arguments arrive as expressions.
         return {}
