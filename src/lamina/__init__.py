@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lamina.authoring import asset, check, hook, loader, macro, model, signal, task
+from lamina.authoring import Retry, asset, check, hook, loader, macro, model, signal, task, udf
 from lamina.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LaminaError",
     "Project",
+    "Retry",
     "__version__",
     "asset",
     "check",
@@ -25,6 +26,7 @@ __all__ = [
     "model",
     "signal",
     "task",
+    "udf",
 ]
 
 

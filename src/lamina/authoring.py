@@ -1,4 +1,4 @@
-"""The decorators users import: `@model`, `@macro`, `@signal`, `@loader`, `@task`, `@asset`, `@check`, `@hook`.
+"""The decorators users import: `@model`, `@macro`, `@signal`, `@loader`, `@task`, `@asset`, `@check`, `@hook`, `@udf`.
 
 A decorator returns its function unchanged. While a project is being loaded it also records what was declared, in a
 registry that belongs to that load alone; anywhere else (a test, a notebook) nothing is recorded and nothing happens.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-DeclarationType: TypeAlias = Literal["model", "macro", "signal", "loader", "task", "asset", "check", "hook"]
+DeclarationType: TypeAlias = Literal["model", "macro", "signal", "loader", "task", "asset", "check", "hook", "udf"]
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
@@ -30,6 +30,15 @@ class Declaration:
     arguments: Mapping[str, Any]
     file: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a node is tried, how many seconds pass before the second try, and by how much each pause grows."""
+
+    attempts: int = 3
+    delay: float = 1.0
+    backoff: float = 2.0
 
 
 class Registry:
@@ -150,6 +159,20 @@ def hook(name: str | None = None, /, **arguments: Any) -> Callable[[Function], F
 def hook(name: Any = None, /, **arguments: Any) -> Any:
     """Declare a function that runs at a moment of a build."""
     return _named("hook", name, arguments)
+
+
+def udf(
+    name: str | None = None,
+    *,
+    arguments: Mapping[str, str] | None = None,
+    returns: str,
+    kind: Literal["scalar", "pandas"] = "scalar",
+    description: str | None = None,
+) -> Callable[[Function], Function]:
+    """Declare a function that queries can call, with the Spark types of its arguments and of what it returns."""
+    given = {"arguments": arguments or {}, "returns": returns, "kind": kind, "description": description}
+    decorate: Callable[[Function], Function] = _named("udf", name, given)
+    return decorate
 
 
 def _named(declaration_type: DeclarationType, name: Any, arguments: Mapping[str, Any]) -> Any:

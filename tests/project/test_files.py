@@ -237,7 +237,7 @@ sources:
     tables:
       - name: users
         columns: [{name: id, type: bigint, description: the key}]
-        freshness: {strategy: column, column: updated_at}
+        freshness: {strategy: column, type: timestamp, column: updated_at}
   - {schema: web, table: hits, audits: [{name: not_null, columns: [id]}]}
 """,
         }
@@ -246,7 +246,7 @@ sources:
     assert [(column.name, column.type) for column in graph.models["shop.a"].columns] == [("id", None), ("at", None)]
     assert graph.sources["raw.orders"].columns[0].type == "int"
     assert graph.sources["raw.orders"].description == "from the till"
-    assert graph.warnings == ()
+    assert [notice.code for notice in graph.warnings] == ["LAM-WARN-041"]
 
 
 def test_a_source_without_a_name_is_told_by_its_place_in_the_list(project):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from lamina.errors import Location
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
@@ -92,15 +93,23 @@ class Report:
             "execution_time": plan.now.isoformat(),
             "run_id": self.run_id,
             "status": "failed" if self.status == "interrupted" else self.status,
-            "warnings": [
-                {"code": notice.code, "message": notice.message, "node": notice.node}
-                for notice in (*plan.warnings, *self.notices)
-            ],
+            "warnings": [_warning(notice) for notice in (*plan.warnings, *self.notices)],
             "nodes": nodes,
             "audits": [row.to_dict() for row in self.audits],
             "summary": dict(sorted(summary.items())),
             "next_release": self.next_release.isoformat() if self.next_release else None,
         }
+
+
+def _warning(notice: Notice) -> dict[str, Any]:
+    place = notice.location or Location()
+    return {
+        "code": notice.code,
+        "message": notice.message,
+        "node": notice.node,
+        "file": place.file,
+        "line": place.line,
+    }
 
 
 def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:

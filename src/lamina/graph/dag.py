@@ -12,6 +12,7 @@ from lamina.errors import DependencyCycle
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from lamina.errors import Location
     from lamina.graph.model import Model, Source
     from lamina.graph.names import NodeName
 
@@ -23,6 +24,8 @@ class Notice:
     code: str
     message: str
     node: str | None = None
+    location: Location | None = None
+    """Where a user wrote what it is about; the message names the place too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

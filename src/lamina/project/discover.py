@@ -56,6 +56,8 @@ class ProjectFiles:
     audits: tuple[ProjectFile, ...] = ()
     signals: tuple[ProjectFile, ...] = ()
     python: tuple[ProjectFile, ...] = ()
+    functions: tuple[ProjectFile, ...] = ()
+    tests: tuple[ProjectFile, ...] = ()
 
 
 def find_root(start: Path) -> Path:
@@ -100,6 +102,10 @@ def discover(root: Path) -> ProjectFiles:
         audits=tuple(_walk(root, "audits", (".sql",))),
         signals=tuple(file for file in _walk(root, "signals", (".py",)) if not file.path.endswith("/__init__.py")),
         python=tuple(file for file in _walk(root, "python", (".py",)) if not file.path.endswith("/__init__.py")),
+        functions=tuple(
+            file for file in _walk(root, "functions", (".sql", ".py")) if not file.path.endswith("/__init__.py")
+        ),
+        tests=tuple(_walk(root, "tests", (".yml", ".yaml"))),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import (
@@ -19,22 +20,26 @@ from lamina.graph.audits_apart import attach_audits, audited_sources, standalone
 from lamina.graph.draft import Surroundings
 from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.resolve import Naming, resolve
+from lamina.graph.without_effect import each_place_once
 from lamina.project.cache import Dependencies, Entry, combine, pack, unpack
+from lamina.project.function_files import read_functions
 from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
 from lamina.project.look import SEED_FILES, empty
 from lamina.project.macros import Macros, load_macros
 from lamina.project.python_files import read_python_file
+from lamina.project.python_nodes import read_python_nodes
 from lamina.project.seeds import bare_seed, seed_path, with_content
-from lamina.project.sources import read_sources
+from lamina.project.sources import read_source_file
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
+from lamina.project.unit_tests import read_unit_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lamina.graph.audits import AuditDefinition
     from lamina.graph.audits_apart import StandaloneAudit
-    from lamina.graph.dag import Graph
+    from lamina.graph.dag import Graph, Notice
     from lamina.graph.draft import Draft
     from lamina.graph.model import AuditCode, Source
     from lamina.graph.resolve import ColumnsOf
@@ -67,6 +72,7 @@ class Load:
         self._has_broken_macros = False
         self._audit_definitions: list[AuditDefinition] = []
         self._standalone: tuple[StandaloneAudit, ...] = ()
+        self._notices: list[Notice] = []
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
@@ -77,6 +83,7 @@ class Load:
         drafts = self._with_functions(SIGNAL, self._files.signals, self._with_seeds(drafts))
         drafts = self._with_audits(self._with_functions(HOOK, self._files.python, drafts))
         sources = self._audits_apart(self._read_all(self._files.sources, self._source_file))
+        self._read_without_effect()
         graph: Graph | None = None
         try:
             # With files missing, references to them would look like tables that nothing defines.
@@ -135,11 +142,27 @@ class Load:
         return found
 
     def _source_file(self, file: ProjectFile) -> tuple[Source, ...]:
-        def read() -> tuple[Source, ...]:
-            return read_sources(self._text(file.path), file.path)
+        def read() -> tuple[tuple[Source, ...], tuple[Notice, ...]]:
+            return read_source_file(self._text(file.path), file.path)
 
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Source, ...] = self._remembered_or(file, key, read)
+        found, notices = self._remembered_or(file, key, read)
+        self._notices.extend(notices)
+        sources: tuple[Source, ...] = found
+        return sources
+
+    def _read_without_effect(self) -> None:
+        """Check files that nothing acts on yet, and remember what to say about them."""
+        for files, read in (
+            (self._files.python, read_python_nodes),
+            (self._files.functions, read_functions),
+            (self._files.tests, read_unit_tests),
+        ):
+            self._notices.extend(self._read_all(files, partial(self._notices_of, read)))
+
+    def _notices_of(self, read: Callable[[str, str], tuple[Notice, ...]], file: ProjectFile) -> tuple[Notice, ...]:
+        key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
+        found: tuple[Notice, ...] = self._remembered_or(file, key, lambda: read(self._text(file.path), file.path))
         return found
 
     def _with_seeds(self, drafts: list[Draft]) -> list[Draft]:
@@ -308,7 +331,8 @@ class Load:
             remember=remember,
         )
         graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
-        return attach_audits(graph, naming, self._standalone, sources)
+        graph = attach_audits(graph, naming, self._standalone, sources)
+        return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices)))
 
     def _check_targets(self, drafts: list[Draft]) -> None:
         """Refuse targets that would give a model the same name in the same warehouse."""

@@ -43,7 +43,19 @@ class Look:
         files = self.files
         modelled = (*files.sql_models, *files.python_models, *files.seeds)
         self.file_count = sum(
-            map(len, (modelled, files.sources, files.macros, files.signals, files.python, files.audits))
+            map(
+                len,
+                (
+                    modelled,
+                    files.sources,
+                    files.macros,
+                    files.signals,
+                    files.python,
+                    files.audits,
+                    files.functions,
+                    files.tests,
+                ),
+            )
         )
         if not modelled:
             raise empty("put a `.sql` file into `models/` or a CSV file into `seeds/`")
@@ -102,7 +114,7 @@ class Look:
         """The state of the whole project; None when some file's dependencies are not known."""
         files = self.files
         code = (*files.python_models, *files.macros, *files.signals)
-        plain = (*files.sql_models, *files.seeds, *files.sources, *files.audits)
+        plain = (*files.sql_models, *files.seeds, *files.sources, *files.audits, *files.functions, *files.tests)
         hashed = [(file.path, self._safe_hash(file)) for file in (*code, *plain, *files.python)]
         # What lies in `python/` is only looked into for models that name something in it.
         used = [file for file in files.python if file.path in self.remembered.dependencies]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from lamina.errors import BadConfigValue, ConfigError, LaminaError, UnknownConfigKey, raise_all
+from lamina.errors import BadConfigValue, ConfigError, LaminaError, raise_all
 from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
+from lamina.graph.without_effect import FRESHNESS, no_effect, no_effect_yet
+from lamina.project.checked import Checked
+from lamina.project.freshness import check_freshness
 from lamina.project.yaml_text import BadYaml, read_yaml
 from lamina.sql.names import TableName, make_table_name, parse_table_name
 from lamina.sql.types import normalise_type
@@ -16,9 +18,9 @@ from lamina.sql.types import normalise_type
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lamina.graph.dag import Notice
     from lamina.project.yaml_places import YamlPath, YamlText
 
-# What is said beyond name and columns is accepted here and used by those who observe or audit the table.
 _KEYS = (
     "name",
     "catalog",
@@ -34,6 +36,12 @@ _KEYS = (
     "start",
     "tags",
 )
+# What a group of tables may say for all of them.
+_GROUP_KEYS = ("name", "catalog", "schema", "tables", "description", "freshness", "gateway", "owner", "start", "tags")
+_WITHOUT_EFFECT = {
+    "gateway": "there are no gateways here; `targets` say where tables live",
+    "start": "what is read of a table follows from the models that read it",
+}
 _COLUMN_KEYS = ("name", "type", "data_type", "description")
 
 
@@ -47,6 +55,16 @@ def read_sources(content: str, file: str) -> tuple[Source, ...]:
 
 def read_entries(content: str, file: str) -> tuple[tuple[Source, YamlPath], ...]:
     """The same, each with the path of its entry in the file."""
+    return _read(content, file)[0]
+
+
+def read_source_file(content: str, file: str) -> tuple[tuple[Source, ...], tuple[Notice, ...]]:
+    """The same tables, and warnings about what the file says that nothing acts on."""
+    entries, notices = _read(content, file)
+    return tuple(source for source, _ in entries), notices
+
+
+def _read(content: str, file: str) -> tuple[tuple[tuple[Source, YamlPath], ...], tuple[Notice, ...]]:
     try:
         text = read_yaml(content, file)
     except BadYaml as error:
@@ -54,13 +72,15 @@ def read_entries(content: str, file: str) -> tuple[tuple[Source, YamlPath], ...]
     reader = _Reader(text)
     found = tuple(reader.read())
     raise_all(reader.problems)
-    return found
+    return found, tuple(reader.notices)
 
 
 class _Reader:
     def __init__(self, text: YamlText) -> None:
         self._text = text
         self.problems: list[LaminaError] = []
+        self.notices: list[Notice] = []
+        self._checked = Checked(text, self.problems)
 
     def read(self) -> Iterator[tuple[Source, YamlPath]]:
         value = self._text.value
@@ -93,8 +113,11 @@ class _Reader:
         if not isinstance(entry, Mapping):
             self._refuse(path, "must hold `name` and `columns`")
             return
-        self._check_keys(entry, path, _KEYS)
+        self._checked.keys(entry, path, _KEYS, "an external table")
+        if entry.get("freshness") is not None:
+            check_freshness(entry["freshness"], (*path, "freshness"), self._checked)
         if "tables" in entry:
+            self._check_group(entry, path)
             schema = str(entry.get("schema") or entry.get("name") or key or "")
             parent = TableName(catalog=_lower(entry.get("catalog")), schema=schema.lower(), table="")
             yield from self._entries(entry["tables"], (*path, "tables"), inside=parent)
@@ -111,7 +134,45 @@ class _Reader:
                 given_audits=entry.get("audits"),
                 audits_location=self._text.key_location((*path, "audits")) if "audits" in entry else None,
             )
+            self.notices.extend(self._without_effect(entry, path, source.name, inside))
             yield source, path
+
+    def _check_group(self, entry: Mapping[str, Any], path: YamlPath) -> None:
+        """Report what only a single table can have."""
+        for key in entry:
+            if key in _KEYS and key not in _GROUP_KEYS:
+                self._checked.contradict(
+                    (*path, key), f"`{key}` belongs to a table, and this is a group of them", "move it to its table"
+                )
+
+    def _without_effect(
+        self, entry: Mapping[str, Any], path: YamlPath, name: NodeName, inside: TableName | None
+    ) -> Iterator[Notice]:
+        """What is said about the table, or the group it is in, and nothing acts on."""
+        # The entry of a group holds its tables one step above the table's own.
+        group = path[:-2] if inside is not None else None
+        for place, given in ((group, self._at(group)), (path, entry)):
+            if place is None:
+                continue
+            for key in ("freshness", *_WITHOUT_EFFECT):
+                if given.get(key) is None:
+                    continue
+                location = self._text.key_location((*place, key))
+                if key == "freshness":
+                    why = "the table is not observed, so models below it are built as if it had none"
+                    yield no_effect_yet(FRESHNESS, f"`freshness` of `{name}`", why, location, name)
+                else:
+                    yield no_effect(f"`{key}` of `{name}`", _WITHOUT_EFFECT[key], location, name)
+        if entry.get("table") and entry.get("name") and str(entry["table"]) != str(entry["name"]):
+            location = self._text.key_location((*path, "name"))
+            why = f"the table is read as `{name}`, and queries must call it so"
+            yield no_effect(f"`name: {entry['name']}` beside `table: {entry['table']}`", why, location, name)
+
+    def _at(self, path: YamlPath | None) -> Mapping[str, Any]:
+        here: Any = self._text.value
+        for part in path or ():
+            here = here[part]
+        return here if isinstance(here, Mapping) else {}
 
     def _name(
         self, entry: Mapping[str, Any], path: YamlPath, key: str | None, inside: TableName | None
@@ -155,7 +216,7 @@ class _Reader:
     def _column(self, name: str, given: Any, path: YamlPath) -> Iterator[Column]:
         comment = None
         if isinstance(given, Mapping):
-            self._check_keys(given, path, _COLUMN_KEYS)
+            self._checked.keys(given, path, _COLUMN_KEYS, "a column")
             comment = given.get("description")
             given = given.get("type") or given.get("data_type")
         try:
@@ -164,18 +225,6 @@ class _Reader:
             self.problems.append(BadConfigValue(error.message, hint=error.hint, location=self._text.location(path)))
             return
         yield Column(name=name, type=written, comment=str(comment) if comment is not None else None)
-
-    def _check_keys(self, entry: Mapping[str, Any], path: YamlPath, known: tuple[str, ...]) -> None:
-        for key in entry:
-            if key not in known:
-                near = get_close_matches(str(key), known, n=1)
-                self.problems.append(
-                    UnknownConfigKey(
-                        f"unknown key `{key}`",
-                        hint=f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}",
-                        location=self._text.key_location((*path, key)),
-                    )
-                )
 
     def _refuse(self, path: YamlPath, what: str) -> None:
         names = ".".join(str(part) for part in path if isinstance(part, str))
