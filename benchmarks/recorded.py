@@ -43,6 +43,9 @@ class NoEngine:
     def create_generation(self, _request: Any) -> None:
         return None
 
+    def absent(self, _schema: str, _folders: Sequence[str]) -> None:
+        return None
+
     def publish(self, _publish: Any) -> None:
         return None
 

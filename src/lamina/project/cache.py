@@ -35,10 +35,14 @@ _ROOMS = ("graph", "project", "sql", "timeline", ".")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """Further files that went into what a file says, and top-level modules that were not the project's."""
+    """Every file that went into what a file says, and where each module was found that these might import.
+
+    `state` stands for all of it as it was then.
+    """
 
     files: tuple[str, ...] = ()
-    outside: frozenset[str] = frozenset()
+    modules: tuple[tuple[str, str | None], ...] = ()
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

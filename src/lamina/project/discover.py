@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ class ProjectFiles:
     python: tuple[ProjectFile, ...] = ()
     functions: tuple[ProjectFile, ...] = ()
     tests: tuple[ProjectFile, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Paths of what lies in `models/` with endings that no model has."""
 
 
 def find_root(start: Path) -> Path:
@@ -81,12 +84,12 @@ def find_root(start: Path) -> Path:
 
 def discover(root: Path) -> ProjectFiles:
     """List the project's files; hidden ones and `__pycache__` do not count. Raises `UnreadableFile`."""
-    models = tuple(_walk(root, "models", (".sql", ".py")))
+    unread: list[str] = []
+    models = tuple(_walk(root, "models", (".sql", ".py"), unread))
     return ProjectFiles(
-        sql_models=tuple(file for file in models if file.path.endswith(".sql")),
-        python_models=tuple(
-            file for file in models if file.path.endswith(".py") and not file.path.endswith("/__init__.py")
-        ),
+        sql_models=tuple(file for file in models if file.path.lower().endswith(".sql")),
+        python_models=tuple(file for file in models if file.path.lower().endswith(".py")),
+        unread=tuple(sorted(unread)),
         seeds=tuple(_walk(root, "seeds", (".csv",))),
         macros=tuple(file for file in _walk(root, "macros", (".py",)) if not file.path.endswith("/__init__.py")),
         sources=tuple(
@@ -109,27 +112,34 @@ def discover(root: Path) -> ProjectFiles:
     )
 
 
-def _walk(root: Path, folder: str, endings: tuple[str, ...]) -> Iterator[ProjectFile]:
-    """Files below a folder in the order of their paths; links to folders are followed once."""
-    if not (root / folder).is_dir():
+def _walk(root: Path, folder: str, endings: tuple[str, ...], unread: list[str] | None = None) -> Iterator[ProjectFile]:
+    """Files below a folder in the order of their paths; links to folders are followed once, after everything else.
+
+    Paths of files with other endings are added to `unread`.
+    """
+    top = root / folder
+    # Others may call a file `python`; where models are expected nothing may be in the way.
+    if not os.path.lexists(top) or (top.is_file() and folder != "models"):
         return
     found: list[ProjectFile] = []
-    waiting = [folder]
+    waiting, links = [folder], list[str]()
     visited: set[str] = set()
-    while waiting:
-        current = waiting.pop()
+    while waiting or links:
+        current = waiting.pop() if waiting else links.pop(0)
         real = os.path.realpath(root / current)
         if real in visited:
             continue
         visited.add(real)
-        for entry in _entries(root, current):
+        for entry in sorted(_entries(root, current), key=lambda entry: entry.name):
             if entry.name.startswith(".") or entry.name == "__pycache__":
                 continue
             path = f"{current}/{entry.name}"
-            if entry.is_dir():
-                waiting.append(path)
+            if _is_folder(entry):
+                (links if entry.is_symlink() else waiting).append(path)
             elif entry.name.lower().endswith(endings):
                 found.append(ProjectFile(path=path, stamp=_stamp(entry, path)))
+            elif unread is not None:
+                unread.append(path)
     yield from sorted(found, key=lambda file: file.path)
 
 
@@ -145,15 +155,27 @@ def _entries(root: Path, folder: str) -> list[os.DirEntry[str]]:
         ) from error
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link that leads to itself.
+        return False
+
+
 def _stamp(entry: os.DirEntry[str], path: str) -> FileStamp:
     try:
-        return FileStamp.of(entry.stat())
+        status = entry.stat()
+        reason = None if stat.S_ISREG(status.st_mode) else "it is no regular file"
     except OSError as error:
+        reason = error.strerror
+    if reason is not None:
         raise UnreadableFile(
-            f"`{path}` cannot be read: {error.strerror}",
+            f"`{path}` cannot be read: {reason}",
             hint="check that the file exists and that you may read it",
             location=Location(file=path),
-        ) from error
+        )
+    return FileStamp.of(status)
 
 
 def _single(root: Path, names: tuple[str, ...]) -> Iterator[ProjectFile]:

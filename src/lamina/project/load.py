@@ -33,6 +33,7 @@ from lamina.project.sources import read_source_file
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
 from lamina.project.unit_tests import read_unit_tests
+from lamina.project.without_models import unimported, unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from lamina.project.functions import Role
     from lamina.project.look import Look
     from lamina.project.modules import Capture
+    from lamina.project.python_files import PythonFile
     from lamina.sql.values import Property
 
 _FIRST_BYTES = 1 << 20
@@ -73,6 +75,7 @@ class Load:
         self._audit_definitions: list[AuditDefinition] = []
         self._standalone: tuple[StandaloneAudit, ...] = ()
         self._notices: list[Notice] = []
+        self._helpers: list[str] = []
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
@@ -91,12 +94,14 @@ class Load:
                 graph = self._resolve(drafts, sources)
         except LaminaError as error:
             self._problems.extend(error.problems)
+        if graph is not None and not graph.models:
+            graph = None
         self._remember(graph)
         if self._has_broken_macros:
             # What broken files would have defined is not the fault of those who use it.
             self._problems = [problem for problem in self._problems if not isinstance(problem, UnknownMacro)]
         raise_all(_in_order(self._problems))
-        if graph is None or not graph.models:
+        if graph is None:
             raise empty("the files in `models/` define none, or none that is enabled")
         return graph
 
@@ -131,15 +136,17 @@ class Load:
     def _python_file(self, file: ProjectFile) -> tuple[Draft, ...]:
         model_files = {each.path for each in self._files.python_models}
 
-        def read() -> tuple[Draft, ...]:
+        def read() -> PythonFile:
             return read_python_file(self._look.capture(file.path), model_files, file.stem, self._around())
 
         state = self._look.state_of_dependencies(file.path)
         if state is None:
             return ()
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp), state, sorted(model_files))
-        found: tuple[Draft, ...] = self._remembered_or(file, key, read)
-        return found
+        found: PythonFile = self._remembered_or(file, key, read)
+        if found.is_helper:
+            self._helpers.append(file.path)
+        return found.drafts
 
     def _source_file(self, file: ProjectFile) -> tuple[Source, ...]:
         def read() -> tuple[tuple[Source, ...], tuple[Notice, ...]]:
@@ -332,7 +339,8 @@ class Load:
         )
         graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
         graph = attach_audits(graph, naming, self._standalone, sources)
-        return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices)))
+        left_out = [*unimported(self._helpers, self._dependencies), *unread(self._files.unread, drafts)]
+        return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices, *left_out)))
 
     def _check_targets(self, drafts: list[Draft]) -> None:
         """Refuse targets that would give a model the same name in the same warehouse."""
@@ -355,6 +363,9 @@ class Load:
 
     def _remember(self, graph: Graph | None) -> None:
         """Keep what was found; a file that is wrong has no entry, so that it is read again."""
+        if self._has_broken_macros:
+            # Files that use none of them were read, and would hide next time that macros cannot be imported.
+            self._new_entries = {}
         remembered = self._remembered
         remembered.stamps = self._hashes.stamps()
         remembered.dependencies = self._dependencies

@@ -13,6 +13,7 @@ from lamina.project.discover import CONFIG_FILE, discover
 from lamina.project.modules import ModuleFolders, capture
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from lamina.graph.dag import Graph
@@ -38,7 +39,7 @@ class Look:
         self.dependencies: dict[str, Dependencies] = {}
         self.code_key = code_key()
         self.files = discover(root)
-        self._folders = ModuleFolders.of(root)
+        self._folders = ModuleFolders(root)
         self._captures: dict[str, Capture] = {}
         files = self.files
         modelled = (*files.sql_models, *files.python_models, *files.seeds)
@@ -87,28 +88,38 @@ class Look:
             self.problems.append(error)
             return ""
 
+    def _known_dependencies(self, path: str) -> Dependencies | None:
+        return self.dependencies.get(path) or self.remembered.dependencies.get(path)
+
     def _dependency_key(self, path: str) -> str | None:
-        """The state of the further files behind a file, as remembered; None when that is not known or outdated."""
-        known = self.dependencies.get(path) or self.remembered.dependencies.get(path)
-        if known is None or any(self._folders.has(name) for name in known.outside):
+        """The state of the files behind a file, as remembered; None when that is not known or outdated."""
+        known = self._known_dependencies(path)
+        if known is None or any(self._folders.find(name) != place for name, place in known.modules):
             return None
         try:
-            return combine([(file, self.hashes.of(file)) for file in known.files])
+            return self._state(known.files, known.modules)
         except UnreadableFile:
             return None
 
+    def _state(self, files: Sequence[str], modules: Sequence[tuple[str, str | None]]) -> str:
+        return combine(modules, [(file, self.hashes.of(file)) for file in files])
+
     def state_of_dependencies(self, path: str) -> str | None:
-        """The same, found out by reading the file where it is not known; None when the file cannot be read."""
+        """The same, found out by reading the files where any has changed; None when one cannot be read.
+
+        What an unchanged file imports is known; what a changed one imports is not, however the change came about.
+        """
         state = self._dependency_key(path)
-        if state is not None:
-            self.dependencies.setdefault(path, self.remembered.dependencies.get(path) or Dependencies())
+        known = self._known_dependencies(path)
+        if known is not None and state == known.state:
+            self.dependencies[path] = known
             return state
         try:
             self.capture(path)
         except LaminaError as error:
             self.problems.extend(error.problems)
             return None
-        return self._dependency_key(path)
+        return self.dependencies[path].state
 
     def graph_key(self) -> str | None:
         """The state of the whole project; None when some file's dependencies are not known."""
@@ -122,7 +133,7 @@ class Look:
         seeds = self._dependency_key(SEED_FILES)
         if self.problems or seeds is None or None in further:
             return None
-        return combine(self.surroundings_key, self._naming_key(), hashed, further, seeds)
+        return combine(self.surroundings_key, self._naming_key(), hashed, files.unread, further, seeds)
 
     def _naming_key(self) -> object:
         config = self.config
@@ -134,9 +145,10 @@ class Look:
     def capture(self, path: str) -> Capture:
         if path not in self._captures:
             found = capture(self._folders, path)
+            files = tuple(sorted(module.path for module in found.modules))
+            state = self._state(files, found.places)
             self._captures[path] = found
-            files = tuple(sorted(module.path for module in found.modules if module.path != path))
-            self.dependencies[path] = Dependencies(files=files, outside=found.outside)
+            self.dependencies[path] = Dependencies(files=files, modules=found.places, state=state)
         return self._captures[path]
 
 

@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import stat
 import sys
 import threading
 from contextlib import contextmanager, redirect_stdout
@@ -35,11 +36,14 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """A module with every project module it imports, directly or not, and the packages that are not the project's."""
+    """A module with every project module it imports, directly or not.
+
+    `places` says for every module that the code might import which file of the project it is; None for any other.
+    """
 
     name: str
     modules: tuple[PythonModule, ...]
-    outside: frozenset[str]
+    places: tuple[tuple[str, str | None], ...]
 
     @property
     def own(self) -> PythonModule:
@@ -47,70 +51,84 @@ class Capture:
         return next(module for module in self.modules if module.name == self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleFolders:
-    """Where the project's own modules are looked for: its root, its `python` folder, the root of its repository."""
+    """Where the project's own modules are looked for: its root, its `python` folder, the root of its repository.
 
-    root: Path
-    bases: tuple[Path, ...]
+    Each module is looked for once: what is found stays so for one look at the project.
+    """
 
-    @classmethod
-    def of(cls, root: Path) -> ModuleFolders:
-        """The folders of a project."""
+    def __init__(self, root: Path) -> None:
+        self.root = root
         repository = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
-        return cls(root=root, bases=tuple(dict.fromkeys((root, root / "python", repository))))
+        self._bases = tuple(dict.fromkeys((root, root / "python", repository)))
+        self._tops: dict[str, bool] = {}
+        self._places: dict[str, str | None] = {}
 
-    def find(self, name: str) -> Path | None:
-        """The file of a module, if the project has it."""
-        parts = name.split(".")
-        if parts[0] == _OWN_PACKAGE or parts[0] in sys.stdlib_module_names:
-            return None
-        for base in self.bases:
-            place = base.joinpath(*parts)
+    def find(self, name: str) -> str | None:
+        """The file of a module relative to the project, as messages and records show it; None if it has none."""
+        if name not in self._places:
+            self._places[name] = self._find(name) if self._has(name.partition(".")[0]) else None
+        return self._places[name]
+
+    def _find(self, name: str) -> str | None:
+        for base in self._bases:
+            place = base.joinpath(*name.split("."))
             for candidate in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
-                if candidate.is_file():
-                    return candidate
+                if stat.S_ISREG(_mode(candidate)):
+                    return os.path.relpath(candidate, self.root).replace(os.sep, "/")
         return None
 
-    def has(self, name: str) -> bool:
-        """Whether the project has a module or package of this top-level name."""
-        return any((base / f"{name}.py").is_file() or (base / name).is_dir() for base in self.bases)
+    def _has(self, top: str) -> bool:
+        """Whether the project can have modules of this top-level name; most imports are of packages outside."""
+        if is_foreign(top):
+            return False
+        if top not in self._tops:
+            self._tops[top] = any(
+                stat.S_ISREG(_mode(base / f"{top}.py")) or stat.S_ISDIR(_mode(base / top)) for base in self._bases
+            )
+        return self._tops[top]
 
-    def shown(self, path: Path) -> str:
-        """The path as messages and records show it, relative to the project."""
-        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
+def _mode(place: Path) -> int:
+    """What sort of thing lies there; 0 where nothing does, or nothing that one may look at."""
+    try:
+        return place.stat().st_mode
+    except OSError:
+        return 0
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a module is never the project's, whatever files it has."""
+    top = name.partition(".")[0]
+    return top == _OWN_PACKAGE or top in sys.stdlib_module_names
 
 
 def module_name(path: str) -> str:
     """The name under which a file of the project is imported."""
-    return path.removesuffix(".py").replace("/", ".")
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def capture(folders: ModuleFolders, path: str) -> Capture:
     """Read a file of the project and every project module it imports. Raises `BadPythonModel` or `UnreadableFile`."""
     first = module_name(path)
     found: dict[str, PythonModule] = {}
-    outside: set[str] = set()
-    waiting: list[tuple[str, Path]] = [(first, folders.root / path)]
+    places: dict[str, str | None] = {}
+    waiting = [(first, path)]
     while waiting:
-        name, place = waiting.pop()
+        name, file = waiting.pop()
         if name in found:
             continue
-        shown = folders.shown(place)
-        source = decode(read_bytes(place, shown), shown)
-        found[name] = PythonModule(name=name, path=shown, source=source)
-        is_package = place.name == "__init__.py"
-        for imported in _imports(_parse(source, shown), name, is_package=is_package):
-            file = folders.find(imported)
-            if file is not None:
-                waiting.append((imported, file))
-            else:
-                outside.add(imported.partition(".")[0])
-    inside = {name.partition(".")[0] for name in found}
+        source = decode(read_bytes(folders.root / file, file), file)
+        found[name] = PythonModule(name=name, path=file, source=source)
+        is_package = file.rpartition("/")[2] == "__init__.py"
+        for imported in _imports(_parse(source, file), name, is_package=is_package):
+            if not is_foreign(imported) and imported not in places:
+                places[imported] = folders.find(imported)
+            place = places.get(imported)
+            if place is not None:
+                waiting.append((imported, place))
     return Capture(
-        name=first,
-        modules=tuple(found[name] for name in sorted(found)),
-        outside=frozenset(outside - inside - set(sys.stdlib_module_names)),
+        name=first, modules=tuple(found[name] for name in sorted(found)), places=tuple(sorted(places.items()))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,18 @@ if TYPE_CHECKING:
     from lamina.project.modules import Capture
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonFile:
+    """The models that a file declares and that are enabled; `is_helper` when it has code and declares none at all."""
+
+    drafts: tuple[Draft, ...]
+    is_helper: bool
+
+
 def read_python_file(
     captured: Capture, model_files: Collection[str], stem: str, surroundings: Surroundings
-) -> tuple[Draft, ...]:
-    """The models that a captured file declares; none when it only helps others. Raises everything wrong at once.
+) -> PythonFile:
+    """What a captured file declares. Raises everything wrong at once.
 
     `model_files` are the paths of all Python files in `models/`: what another of them declares belongs to it.
     """
@@ -34,16 +43,18 @@ def read_python_file(
         (module,) = run_modules(captured.modules, [captured.name])
     drafts: list[Draft] = []
     problems: list[LaminaError] = []
+    declares = False
     for declaration in registry.declarations:
         is_elsewhere = declaration.file != own.path and declaration.file in model_files
         if declaration.type != "model" or is_elsewhere:
             continue
+        declares = True
         try:
             drafts.extend(_read(declaration, module, captured, stem, surroundings))
         except LaminaError as error:
             problems.extend(error.problems)
     raise_all(problems)
-    return tuple(drafts)
+    return PythonFile(drafts=tuple(drafts), is_helper=not declares and bool(own.source.strip()))
 
 
 def _read(
