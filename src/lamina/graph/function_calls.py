@@ -63,7 +63,8 @@ def _value(function: str, key: str, written: Value, block: Block, scope: MacroSc
                 hint="the function is told the times by its first parameter",
                 location=written.location,
             )
-        value = read_value("", Fragment(text=expansion.text, location=written.location, dialect=block.dialect))
+        made = Fragment(text=expansion.text, location=written.location, dialect=block.dialect)
+        value = read_value("", made, is_expanded=True)
     if _is_literal(value):
         return variable_of(value)
     block.refuse(

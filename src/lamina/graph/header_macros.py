@@ -41,7 +41,7 @@ def expand_properties(
             if not made.text.strip():
                 continue
             if each.key:
-                read = read_value(each.key, made, is_kind=is_kind)
+                read = read_value(each.key, made, is_kind=is_kind, is_expanded=True)
                 yield Property(key=each.key, value=read, location=each.location)
             else:
                 yield from read_properties(made, is_kind=is_kind)

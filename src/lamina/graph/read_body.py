@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.errors import DefinitionError, LaminaError, Location
+from lamina.errors import DefinitionError, LaminaError, Location, MacroError
 from lamina.graph.draft import WrittenReference
 from lamina.graph.kinds import Embedded, Full, View
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
@@ -15,6 +15,7 @@ from lamina.graph.texts import kept_text
 from lamina.sql.lexed import lex
 from lamina.sql.macro_names import macro_names
 from lamina.sql.macro_scope import MacroScope
+from lamina.sql.macro_times import SPARK_DIALECTS, stray_signs
 from lamina.sql.macros import expand
 from lamina.sql.query import analyse_query
 from lamina.sql.session_statements import session_view, statement_parts
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from lamina.sql.scopes import TableReference
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+# The value of a setting is any text.
+_SETTING = re.compile(r"\s*(?:SET|ADD)\b", re.IGNORECASE)
 _COMPUTED_WHOLE = frozenset({Full.name, View.name})
 
 
@@ -239,8 +242,10 @@ def _statements(
 
 def _is_readable(fragment: Fragment, expansion: Expansion, problems: list[LaminaError]) -> bool:
     """Whether macros have left quotes and brackets that match; the problem is where the statement is written."""
-    if expansion.text == fragment.text:
-        return True
+    stray = _stray_signs(fragment, expansion) if _SETTING.match(expansion.text) is None else []
+    problems.extend(stray)
+    if stray or expansion.text == fragment.text:
+        return not stray
     try:
         lex(replace(fragment, text=expansion.text))
     except LaminaError as error:
@@ -250,6 +255,20 @@ def _is_readable(fragment: Fragment, expansion: Expansion, problems: list[Lamina
         problems.extend(error.problems)
         return False
     return True
+
+
+def _stray_signs(fragment: Fragment, expansion: Expansion) -> list[LaminaError]:
+    """An error for every `@` that Spark would get, where none of its SQL holds one."""
+    if "@" not in expansion.text or fragment.dialect not in SPARK_DIALECTS:
+        return []
+    return [
+        MacroError(
+            "`@` stands here without the name of a variable or macro",
+            hint="write the name right behind it, as in `@start_ds`; in a string or a quoted name it stays as it is",
+            location=expansion.location_at(offset),
+        )
+        for offset in stray_signs(expansion.text, fragment.dialect)
+    ]
 
 
 def read_virtual_update(
@@ -280,6 +299,10 @@ def analyse_expansion(query: Fragment, expansion: Expansion, problems: list[Lami
                 location=query.location,
             )
         )
+        return None
+    stray = _stray_signs(query, expansion)
+    if stray:
+        problems.extend(stray)
         return None
     start = Location(file=query.location.file, line=1, column=1)
     try:

@@ -118,14 +118,14 @@ def header_at(lexed: Lexed, span: Span) -> Header:
 
 
 def read_properties(fragment: Fragment, *, is_kind: bool = False) -> tuple[Property, ...]:
-    """Reads `key value` pairs, such as those a macro gave in place of a pair."""
-    lexed = lex(fragment)
+    """Reads `key value` pairs that a macro gave in place of a pair."""
+    lexed = lex(fragment, is_expanded=True)
     return _read_properties(lexed, (0, len(lexed.tokens)), is_kind=is_kind)
 
 
-def read_value(key: str, fragment: Fragment, *, is_kind: bool = False) -> Value:
+def read_value(key: str, fragment: Fragment, *, is_kind: bool = False, is_expanded: bool = False) -> Value:
     """Reads the value of one property, such as a `MacroValue` after its expansion."""
-    lexed = lex(fragment)
+    lexed = lex(fragment, is_expanded=is_expanded)
     return _read_property_value(lexed, (0, len(lexed.tokens)), key.lower(), is_kind)
 
 

@@ -39,6 +39,8 @@ TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, Toke
 _DEEPEST = 200
 
 _MACRO = re.compile(r"@[@{\w'\"]")
+# An `@` behind a letter or digit belongs to the name.
+_QUOTED_MACRO = re.compile(r"(?<![^\W_])@@?[^\W\d]")
 _TOKEN_FAULT = re.compile(r"(?:Missing (?P<quote>.+) )?from \d+:(?P<offset>\d+)")
 
 
@@ -52,6 +54,8 @@ class Lexed:
     closings: dict[int, int]
     separators: list[int]
     newlines: list[int] = field(repr=False)
+    is_expanded: bool = False
+    """Macros were expanded before: a quoted name that still holds an `@` is written with it."""
 
     def locate(self, offset: int) -> Location:
         """The place of the character at `offset`; the same as `Fragment.at`, for many calls."""
@@ -110,11 +114,11 @@ class Lexed:
     def is_macro(self, index: int) -> bool:
         """Whether a macro begins at, or is written inside, a token."""
         token = self.tokens[index]
-        first = self.fragment.text[token.start]
-        if token.token_type in TEXTS or first == '"':
-            return False
         if token.token_type == TokenType.IDENTIFIER:
-            return "@{" in self.lexeme(index)
+            written = self.lexeme(index)
+            return "@{" in written or (not self.is_expanded and _QUOTED_MACRO.search(written) is not None)
+        if token.token_type in TEXTS or self.fragment.text[token.start] == '"':
+            return False
         return _MACRO.search(self.fragment.text, token.start, token.end + 2) is not None
 
     def walk(self, span: Span) -> Iterator[int]:
@@ -161,7 +165,7 @@ def check_dialect(name: str, location: Location) -> str:
     return spelled
 
 
-def lex(fragment: Fragment) -> Lexed:
+def lex(fragment: Fragment, *, is_expanded: bool = False) -> Lexed:
     """Cuts a fragment into tokens; unclosed quotes, comments and brackets are errors with their place."""
     language = language_of(check_dialect(fragment.dialect, fragment.location))
     text = fragment.text
@@ -170,7 +174,15 @@ def lex(fragment: Fragment) -> Lexed:
     except TokenError as error:
         raise _token_problem(fragment, language, error) from error
     newlines = [match.start() for match in re.finditer("\n", text)]
-    lexed = Lexed(fragment=fragment, language=language, tokens=tokens, closings={}, separators=[], newlines=newlines)
+    lexed = Lexed(
+        fragment=fragment,
+        language=language,
+        tokens=tokens,
+        closings={},
+        separators=[],
+        newlines=newlines,
+        is_expanded=is_expanded,
+    )
     raise_all(_match_brackets(lexed))
     return lexed
 

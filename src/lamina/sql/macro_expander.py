@@ -18,6 +18,7 @@ from lamina.sql.macro_call import NOTHING, Argument, Call, Definition, Items, La
 from lamina.sql.macro_gates import GATES, clause_end, join_kinds_before
 from lamina.sql.macro_parse import parse
 from lamina.sql.macro_python import call_python
+from lamina.sql.macro_quoted import QuotedVariable, fill_quoted, names_table, quoted_part
 from lamina.sql.macro_scalars import NotConstant, is_true
 from lamina.sql.macro_shapes import (
     argument_end,
@@ -283,7 +284,7 @@ class Expander:
                 return Piece(start=index, end=glued, rope=self._name(source, index, glued, names))
             if is_sign(source, index):
                 return self._macro(source, index, end, names, before)
-            if token.is_quoted_name and "@{" in token.raw:
+            if token.is_quoted_name and "@" in token.raw:
                 return Piece(start=index, end=index + 1, rope=self._quoted_name(source, index, names))
             if token.raw.lower() in names.parameters and is_plain_name(source, index):
                 return self._parameter(source, index, end, names)
@@ -490,17 +491,30 @@ class Expander:
         return self._bare(text_of(result))
 
     def _quoted_name(self, source: Source, index: int, names: Names) -> Rope:
-        """A quoted identifier with the variables in it filled in."""
-        location = source.location(index)
+        """A quoted identifier with the variables in it filled in; an `@` that means none is part of the name."""
+        written = source.raw(index)
 
-        def fill(match: re.Match[str]) -> str:
-            result = self._lookup(match[1].lower(), names, source, index)
-            if result is None or isinstance(result, Items):
-                raise self._known(names).unknown_variable(match[1], location)
-            return self._bare(text_of(result))
+        def fill(found: QuotedVariable) -> str:
+            if found.name == "this_model":
+                raise MacroError(
+                    "`@this_model` is a whole table and cannot be part of a quoted name",
+                    hint="write it without the quotes",
+                    location=source.location(index),
+                )
+            result = self._lookup(found.name, names, source, index)
+            if isinstance(result, Items):
+                raise MacroError(
+                    f"`@{found.shown}` is a list and cannot be part of a name",
+                    hint="go through it with `@EACH`",
+                    location=source.location(index),
+                )
+            if result is not None:
+                return quoted_part(self._bare(text_of(result)), source.dialect)
+            if found.is_braced or (not found.may_begin_folder and names_table(source, index)):
+                raise self._known(names).unknown_variable(found.shown, source.location(index))
+            return found.text
 
-        text = re.sub(r"@\{([^\W\d]\w*)\}", fill, source.raw(index))
-        return source.make(text, index)
+        return source.make(fill_quoted(written, fill), index)
 
     def _bare(self, text: str) -> str:
         """A value without its quotes: the content of a string, the name of a column, a date as text."""

@@ -75,6 +75,8 @@ _EPOCH = {
 }
 TIME_NAMES = frozenset(f"{prefix}_{suffix}" for prefix in _PREFIXES for suffix in _EPOCH)
 
+_STAND_INS = TIME_NAMES | {"this_model"}
+
 
 @cache
 def default_times(dialect: str) -> Mapping[str, str]:
@@ -99,6 +101,16 @@ def find_placeholders(text: str, dialect: str, names: frozenset[str]) -> Iterato
     for match in found:
         if is_code(mask, match.start()):
             yield match.start(), match.end(), (match[1] or match[2]).lower()
+
+
+def stray_signs(text: str, dialect: str) -> Iterator[int]:
+    """Where one `@` or several stand in an expanded text, outside of placeholders, strings, names and comments."""
+    known = {match.start() for match in _PLACEHOLDER.finditer(text) if (match[1] or match[2]).lower() in _STAND_INS}
+    signs = [match.start() for match in re.finditer("@+", text) if match.start() not in known]
+    if not signs:
+        return
+    mask = code_mask(text, dialect)
+    yield from (sign for sign in signs if is_code(mask, sign))
 
 
 def time_value(name: str, times: Mapping[str, str]) -> str:

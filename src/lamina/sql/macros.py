@@ -8,9 +8,11 @@ except where a macro stood. How values are written:
   `(a, b)`; a mapping as a map. Next to a dot, glued to a word (`item_@name`) and behind AS, text becomes a name.
 - `@{name}`: as an identifier, also inside a longer or quoted one (`foo_@{name}_bar`); quoted where it must be; `a.b`
   standing alone stays a qualified name.
+- In a quoted name `@{name}` and `@name` are filled in too (`` `@schema`.`t` ``). An `@` behind a letter or digit, one
+  that no variable is called after, and the second one of `@@` belong to the name.
 - A result that binds less tightly than the operators beside it is put in brackets. A macro without a result takes one
   neighbouring comma, AND or OR with it, or the clause keyword that would stand alone.
-- Strings, comments and hints are left alone.
+- Strings (in Spark also those in double quotes), comments and hints are left alone.
 
 Time variables stay in the text as placeholders while it is expanded and are filled in at the end, or later by
 `substitute_times`. Where a macro has to know one (`@IF(@start_ds > ...)`), the expansion is time dependent.

@@ -10,6 +10,7 @@ from lamina.errors import (
     BadSchedule,
     DefinitionError,
     Location,
+    MacroError,
     SyntaxProblem,
     UnknownMacro,
     UnknownProperty,
@@ -243,6 +244,51 @@ def test_an_unknown_macro_is_refused_with_the_nearest():
     assert isinstance(error, UnknownMacro)
     assert at(error) == ("models/m.sql", 3)
     assert "start_ds" in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("MODEL (name a);\nSELECT\n  @@x", 3),
+        ("MODEL (name a);\nSELECT 1 AS x,\n  @ y FROM t", 3),
+        ("MODEL (name a);\nSELECT a@1 FROM t", 2),
+        ("MODEL (name a);\nSELECT 1 AS x;\nINSERT INTO l SELECT @@x", 3),
+    ],
+)
+def test_a_sign_that_begins_no_name_is_refused_where_it_stands(text: str, line: int):
+    error = problem(text)
+    assert isinstance(error, MacroError)
+    assert at(error) == ("models/m.sql", line)
+
+
+def test_signs_in_texts_names_and_settings_are_no_macros():
+    read(
+        "MODEL (name a);\nSET x = me@1;\nSELECT 'a@b', '@@x', `u@h` AS `@y` -- @z @@\n"
+        "FROM t WHERE ds > @execution_ds AND \"@x\" <> ''"
+    )
+
+
+def test_variables_in_quoted_names_are_filled_in_wherever_macros_are_allowed():
+    model = read_one(
+        "MODEL (name `@schema`.`o_@{schema}`, kind FULL, partitioned_by (`@part`));\n"
+        "CREATE TABLE `@schema`.x (a int);\n"
+        "SELECT 1 AS `@part` FROM `@schema`.`orders`;\nON_VIRTUAL_UPDATE_BEGIN;\nGRANT SELECT ON `@schema`.o TO x;\n"
+        "ON_VIRTUAL_UPDATE_END;\n",
+        variables={"schema": "raw", "part": "day"},
+    )
+    assert model.name == "raw.o_raw"
+    assert model.partitioned_by == ("`day`",)
+    assert model.body.query.expanded.strip() == "SELECT 1 AS `day` FROM `raw`.`orders`"
+    assert [each.expanded for each in model.body.pre_statements] == ["CREATE TABLE `raw`.x (a int)"]
+    assert [each.expanded for each in model.body.on_virtual_update] == ["GRANT SELECT ON `raw`.o TO x"]
+    assert dict(model.body.macros.variables) == {"schema": "raw", "part": "day"}
+
+
+def test_names_with_a_sign_of_their_own_leave_a_model_what_it_was():
+    text = "MODEL (name a, kind FULL, clustered_by (`u@h`, `@stamp`)); SELECT 1 AS `u@h`, 2 AS `@stamp` FROM t"
+    model = read_one(text)
+    assert model.clustered_by == ("`u@h`", "`@stamp`")
+    assert model == read_one(text, variables={"h": 1, "other": 2})
 
 
 @pytest.mark.parametrize("kind", ["FULL", "VIEW"])

@@ -287,6 +287,7 @@ class TestMacros:
             ("name", "@{schema}.orders"),
             ("name", "shop_@{region}.orders"),
             ("name", "`shop_@{region}`.orders"),
+            ("name", "`@schema`.`orders`"),
             ("start", "@START"),
             ("partitioned_by", "(a, @b)"),
             ("columns", "(a @type)"),
@@ -304,6 +305,8 @@ class TestMacros:
         assert value("'@daily'", "cron") == text("@daily")
         assert value('"ann@shop.org"', "owner") == text("ann@shop.org", '"')
         assert value('"ann@shop.org"', "owner", dialect="duckdb") == text("ann@shop.org", '"')
+        assert value("`ann@shop`", "owner") == value("`ann@shop`", "tags")
+        assert not isinstance(read_value("owner", fragment("`@ann`"), is_expanded=True), MacroValue)
 
     def test_a_macro_may_stand_in_place_of_a_pair(self) -> None:
         found = header("MODEL (name a, @common('x', (1, 2)), kind K (@more, lookback 1))")

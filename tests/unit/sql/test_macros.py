@@ -146,6 +146,77 @@ def test_braces_and_glue_make_an_identifier(text: str, wanted: str) -> None:
     assert expanded(text) == wanted
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("`@region`.`t`", "`eu`.`t`"),
+        ("`@REGION`", "`eu`"),
+        ("`raw_@{region}_x`", "`raw_eu_x`"),
+        ("`x@{region}`", "`xeu`"),
+        ("`raw_@region`", "`raw_eu`"),
+        ("`@table`", "`raw.orders`"),
+        ("`@tick`", "`a``b`"),
+        ("`n@{limit_rows}`", "`n5`"),
+        ("`@@region`", "`@region`"),
+        ("INSERT INTO `@region`.t SELECT `@region`", "INSERT INTO `eu`.t SELECT `eu`"),
+        ("parquet.`abfss://box@region.dfs.net/@region/x`", "parquet.`abfss://box@region.dfs.net/eu/x`"),
+    ],
+)
+def test_variables_in_quoted_names_are_filled_in(text: str, wanted: str) -> None:
+    assert expanded(text, variables={**VARIABLES, "tick": "a`b"}) == wanted
+
+
+def test_double_quotes_are_names_where_the_dialect_says_so() -> None:
+    assert expanded('SELECT * FROM "@region"."t"', dialect="postgres") == 'SELECT * FROM "eu"."t"'
+    assert expanded('SELECT "@region"') == 'SELECT "@region"'
+
+
+def test_a_parameter_and_a_definition_fill_quoted_names() -> None:
+    assert expanded("@EACH([a, b], c -> `x_@c`)") == "`x_a`, `x_b`"
+    assert expanded("SELECT `@mine`", "@DEF(mine, 'col')") == "SELECT `col`"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT `user@host` FROM t",
+        "SELECT `@timestamp`, t.`@type` FROM t",
+        "SELECT extract(year FROM `@timestamp`), a IS DISTINCT FROM `@b` FROM t AS `@c`",
+        "SELECT * FROM t LATERAL VIEW explode(x) `@v` AS y JOIN u USING (`@id`) ORDER BY a, `@b`",
+        "WITH `@a` AS (SELECT 1), `@b` (x) AS (SELECT 2) SELECT * FROM `@a`, `@b`",
+        "SELECT * FROM parquet.`s3://me@host/data/@x`",
+        "SELECT * FROM `user@host`.t",
+    ],
+)
+def test_signs_that_belong_to_a_quoted_name_stay(text: str) -> None:
+    assert expanded(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM `@regoin`.t",
+        "SELECT * FROM a JOIN x.`@regoin` USING (id)",
+        "SELECT * FROM a, `@regoin`.t",
+        "SELECT * FROM (SELECT 1 FROM f(a), `raw_@regoin`)",
+        "INSERT INTO `@regoin`.t SELECT 1",
+        "SELECT `x_@{regoin}`",
+    ],
+)
+def test_a_quoted_table_that_begins_with_the_sign_is_an_unknown_variable(text: str) -> None:
+    error = failure(text)
+    assert isinstance(error, UnknownMacro)
+    assert error.hint == "did you mean `@region`?"
+    assert error.location == Location(
+        file="models/a.sql", line=10, column=text.index("`") + 1 if ".`" not in text else 24
+    )
+
+
+def test_a_list_or_a_whole_table_is_no_part_of_a_quoted_name() -> None:
+    assert isinstance(failure("SELECT `@ids`"), MacroError)
+    assert isinstance(failure("SELECT `@this_model`", this_model="a.b"), MacroError)
+
+
 def test_an_identifier_is_joined_in_dialects_whose_names_hold_the_sign() -> None:
     assert expanded("SELECT a_@{region}_b, c_@region", dialect="tsql") == "SELECT a_eu_b, c_eu"
 

@@ -28,7 +28,7 @@ words = st.sampled_from(
         "'a @b'",
         "-- @c\n",
         "/* @d */",
-        "`@e`",
+        "`x@e`",
         "\n",
     ]
 )
