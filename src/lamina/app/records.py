@@ -5,6 +5,7 @@ The order of writes that these serve is worded in `docs/concepts/write-protocol.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -412,6 +413,11 @@ class AuditResult:
     key: str | None = None
     kept_at: str | None = None
     """The relation in which failing rows can be looked at."""
+
+    @property
+    def looking(self) -> str | None:
+        """The command that shows the failing rows, to be pasted into a shell."""
+        return None if self.kept_at is None else shlex.join(["lamina", "query", f"SELECT * FROM {self.kept_at}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import click
 
 from lamina.app.requests import PlanRequest
 from lamina.cli.present.output import Output
+from lamina.cli.spelling import place_words
 from lamina.errors import UsageError
 from lamina.planning.inputs import Flags
 
@@ -128,7 +129,10 @@ def common_options(function: Callable[..., int]) -> Callable[..., int]:
             directory=common["directory"],
             target=common["target"],
             execution_time=common["execution_time"],
-            output=Output(**{name: common[name] for name in ("is_json", "is_plain", "is_verbose", "is_debug")}),
+            output=Output(
+                **{name: common[name] for name in ("is_json", "is_plain", "is_verbose", "is_debug")},
+                place=place_words(common["directory"], common["target"]),
+            ),
         )
         return function(invocation, **values)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
-from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
@@ -96,12 +95,14 @@ def _warning(notice: Notice) -> Text:
     return Text.assemble(("warning", "bold yellow"), " ", (notice.code, "bold"), f": {notice.message}")
 
 
-def queries_text(queries: Mapping[str, str]) -> tuple[RenderableType, ...]:
-    """The SQL that would be sent, model by model."""
-    return tuple(
-        Group("", Text.assemble("SQL of ", (name, "bold"), ":"), Padding(Text(sql), (0, 0, 0, 2)))
-        for name, sql in queries.items()
-    )
+def query_title(name: str) -> Text:
+    """What stands above the SQL of a model."""
+    return Text.assemble("SQL of ", (name, "bold"), ":")
+
+
+def indented(sql: str) -> str:
+    """SQL below its title, as it is otherwise."""
+    return "\n".join(f"  {line}" if line else line for line in sql.split("\n"))
 
 
 def queries_document(report: Report, queries: Mapping[str, str]) -> dict[str, Any]:
@@ -111,10 +112,9 @@ def queries_document(report: Report, queries: Mapping[str, str]) -> dict[str, An
     return {**document, "nodes": nodes}
 
 
-def next_step(report: Report) -> Text:
-    """What carries the plan out, or how it can be made possible."""
+def next_step(report: Report, command: str) -> Text:
+    """What carries the plan out, which is `command`, or how it can be made possible."""
     plan = report.plan
-    command = "lamina build" if plan.environment == plan.baseline else f"lamina build {plan.environment}"
     if plan.is_blocked:
         return Text("This plan cannot be built as it is: see what is blocked above", style="bold")
     if plan.has_work and all(step.action in {"skip", "wait"} for step in plan.steps):

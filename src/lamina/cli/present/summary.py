@@ -26,8 +26,11 @@ _COUNTED = {"succeeded": "built", "failed": "failed", "skipped": "skipped", "reu
 _AUDITED = "audited"
 
 
-def show_outcome(output: Output, report: Report) -> None:
-    """Print the report of `build` or `run`: results on stdout, failures and what to do next on stderr."""
+def show_outcome(output: Output, report: Report, command: str) -> None:
+    """Print the report of `build` or `run`: results on stdout, failures and what to do next on stderr.
+
+    `command` is what was asked, as a person would type it.
+    """
     if output.is_json:
         output.document(report.to_dict())
         return
@@ -46,7 +49,7 @@ def show_outcome(output: Output, report: Report) -> None:
                 output.result(_results_table(report))
             output.result(_totals(report))
             output.note(*notices_text(report))
-            output.note(*_waiting(report), *_failures(report))
+            output.note(*_waiting(report), *_failures(report, command))
 
 
 def _results_table(report: Report) -> Table:
@@ -133,13 +136,14 @@ def failures_text(report: Report) -> Iterator[Text]:
             yield Text("\n").join([Text(), problem_text(result.error)])
 
 
-def _failures(report: Report) -> Iterator[Text]:
+def _failures(report: Report, command: str) -> Iterator[Text]:
     failed = list(failures_text(report))
     yield from failed
     if failed:
         plan = report.plan
-        again = f"lamina {plan.command} {plan.environment}"
         mend = "Fix what is named above" if plan.command == "build" else "Remove the cause named above"
-        yield Text(f"\n{mend}, then `{again}` goes on: what succeeded is not computed again", style="bold")
+        repeats = any(step.reason in {"restated", "forced"} for step in plan.steps)
+        goes_on = "computes it again" if repeats else "goes on: what succeeded is not computed again"
+        yield Text(f"\n{mend}, then `{command}` {goes_on}", style="bold")
         if report.run_id:
             yield Text(f"`lamina history {report.run_id}` lists every batch of this run")
