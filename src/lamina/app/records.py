@@ -642,7 +642,10 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One run with its batches and how audits came out, in the order they finished."""
+    """One run with its batches and how audits came out, in the order they finished.
+
+    `execution_time` is the moment it worked at, which need not be when it ran.
+    """
 
     run_id: str
     command: str
@@ -650,8 +653,15 @@ class HistoryEntry:
     status: str
     started_at: Instant
     finished_at: Instant | None
+    execution_time: Instant
     batches: tuple[BatchRecorded, ...] = ()
     audits: tuple[AuditsRecorded, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """What was computed or asked about, in that order."""
+        names = (*(batch.node for batch in self.batches), *(asked.node for asked in self.audits))
+        return tuple(dict.fromkeys(names))
 
 
 def version_resource(physical: PhysicalName) -> str:

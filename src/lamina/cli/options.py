@@ -29,7 +29,11 @@ _COMMON = (
         type=click.Path(path_type=Path),
         help="The project's folder. Without it: this folder or the nearest parent with a lamina.yaml.",
     ),
-    click.option("--target", metavar="NAME", help="The target of lamina.yaml to work with."),
+    click.option(
+        "--target",
+        metavar="NAME",
+        help="The target of lamina.yaml to work with. Without it: LAMINA_TARGET, then default_target.",
+    ),
     click.option(
         "--execution-time",
         metavar="TS",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadConfigValue, ConfigError, LaminaError, UnknownConfigKey, raise_all
 from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
+from lamina.near_names import near_names
 from lamina.project.yaml_text import BadYaml, read_yaml
 from lamina.sql.names import TableName, make_table_name, parse_table_name
 from lamina.sql.types import normalise_type
@@ -168,7 +168,7 @@ class _Reader:
     def _check_keys(self, entry: Mapping[str, Any], path: YamlPath, known: tuple[str, ...]) -> None:
         for key in entry:
             if key not in known:
-                near = get_close_matches(str(key), known, n=1)
+                near = near_names(str(key), known)
                 self.problems.append(
                     UnknownConfigKey(
                         f"unknown key `{key}`",

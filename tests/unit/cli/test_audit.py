@@ -136,6 +136,7 @@ def test_history_shows_audits(lamina: Lamina, application: FakeApplication, is_j
             status="failed",
             started_at=instant(NOW),
             finished_at=instant(NOW),
+            execution_time=instant(NOW),
             audits=(recorded,),
         ),
     )

@@ -50,7 +50,7 @@ class Output:
     def result(self, *parts: RenderableType) -> None:
         """Print what the user asked for."""
         for part in parts:
-            self.results.print(part)
+            self.results.print(with_place(part, self._place) if isinstance(part, Text) else part)
 
     def note(self, *parts: RenderableType) -> None:
         """Print what accompanies the result: warnings, progress, what to do next."""

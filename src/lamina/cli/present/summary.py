@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lamina.cli.present.plan import notices_text, plan_text, warnings_text
+from lamina.cli.present.plan import left_to_baseline_text, notices_text, plan_text, warnings_text
 from lamina.cli.present.problems import problem_text
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import count_of, date_time_words, seconds_words
@@ -109,8 +109,10 @@ def _totals(report: Report) -> Text:
 
 
 def _nothing_to_do(report: Report) -> Iterator[Text]:
-    waiting = list(_waiting(report))
+    waiting, left = list(_waiting(report)), left_to_baseline_text(report.plan)
     name = report.plan.environment
+    if left is not None:
+        waiting.append(left)
     if waiting:
         yield Text(f"Nothing to do in {name} right now")
         yield from waiting
