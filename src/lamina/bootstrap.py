@@ -181,12 +181,15 @@ def log_folder(options: OpenOptions) -> Path | None:
 def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     """The use cases bound to one project. Nothing of Spark is imported or started, and what writes when it is used."""
     from lamina.app.bound_ports import Ports
+    from lamina.app.events import VariableIgnored
     from lamina.app.late_application import LateApplication
     from lamina.project.files import FileProject
     from lamina.spark.places import LocalFolders, connection_key
 
     root = find_project(options)
     project = FileProject(root, target=options.target, environ=os.environ)
+    for name, hint in project.mistaken_variables().items():
+        emit(VariableIgnored(name=name, hint=hint))
     config = project.config()
     clock, processes = SystemClock(), SystemProcesses()
     reach = _reach_from(os.environ)
@@ -409,8 +412,8 @@ class LazyEngine:
             self._made.close()
 
 
-def diagnose(options: OpenOptions) -> tuple[Diagnosis, ...]:
-    """Look at everything a project needs; each fault comes with its fix."""
+def diagnose(options: OpenOptions, emit: Emit = lambda _event: None) -> tuple[Diagnosis, ...]:
+    """Look at everything a project needs; each fault comes with its fix. What takes long is announced."""
     found = [_diagnose_python(), _diagnose_java(options), *_diagnose_pyspark()]
     is_spark_ready = all(diagnosis.status != "fault" for diagnosis in found)
     try:
@@ -418,7 +421,7 @@ def diagnose(options: OpenOptions) -> tuple[Diagnosis, ...]:
     except LaminaError as error:
         return (*found, Diagnosis(name="project", status="fault", detail=error.message, fix=error.hint))
     try:
-        application = open_application(options, lambda _event: None)
+        application = open_application(options, emit)
     except LaminaError as error:
         return (*found, *(_fault("project", problem) for problem in error.problems))
     try:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "lamina"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-PURE_ROOMS = ("errors.py", "timeline", "sql", "graph", "identity", "environments", "planning")
+PURE_ROOMS = ("errors.py", "near_names.py", "timeline", "sql", "graph", "identity", "environments", "planning")
 PURE_MODULES = [module for module in MODULES if module.relative_to(PACKAGE).parts[0] in PURE_ROOMS]
 
 IMPURE_IMPORTS = frozenset(

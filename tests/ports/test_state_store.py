@@ -815,6 +815,7 @@ def test_history_lists_runs_newest_first_and_batches_as_they_finished(store):
     newest, oldest = store.history()
     assert (newest.run_id, newest.command, newest.status, newest.finished_at) == ("run-2", "run", "running", None)
     assert (oldest.status, oldest.started_at, oldest.finished_at) == ("succeeded", NOW, later(9))
+    assert (oldest.execution_time, oldest.nodes) == (run_started("run-1").execution_time, (batch(1, at=3).node,))
     assert oldest.batches == (batch(1, at=3, interval=days(1), rows=None), batch(2, at=5))
     assert store.history(limit=1) == (newest,)
     assert store.history(run_id="run-1") == (oldest,)

@@ -25,6 +25,7 @@ from lamina.errors import (
 )
 from lamina.graph.model import SeedBody
 from lamina.project.discover import discover, find_root
+from lamina.project.files import FileProject
 from tests.project.conftest import NOW
 
 VIEW = "MODEL (name {}, kind VIEW);\nSELECT 1 AS x\n"
@@ -331,3 +332,23 @@ def test_a_link_back_to_a_folder_is_followed_once(project):
     folder = project({"models/x/a.sql": VIEW.format("a")})
     Path(folder.root / "models" / "x" / "again").symlink_to(folder.root / "models", target_is_directory=True)
     assert list(folder.graph().models) == ["shop.a"]
+
+
+def test_a_kept_configuration_is_that_of_the_target_that_a_variable_names(tmp_path: Path):
+    (tmp_path / "lamina.yaml").write_text("name: shop\ntargets: {dev: {schema: a}, prod: {schema: b}}\n")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "m.sql").write_text("MODEL (name m, kind FULL); SELECT 1 AS x")
+
+    def schema(**environ: str) -> str:
+        project = FileProject(tmp_path, environ=environ)
+        project.graph(NOW)
+        return project.settings().schema
+
+    assert [schema(), schema(LAMINA_TARGET="prod"), schema(), schema(LAMINA_TARGET="prod")] == ["a", "b", "a", "b"]
+
+
+def test_variables_that_look_like_settings_are_found_without_reading_more_than_they_need(tmp_path: Path):
+    (tmp_path / "lamina.yaml").write_text("name: shop\nvariables: {x: '${ENV:LAMINA_STATE}'}\n")
+    environ = {"LAMINA_STATE": "1", "LAMINA_SPARK_REMOTE": "sc://x"}
+    found = FileProject(tmp_path, environ=environ).mistaken_variables()
+    assert found == {"LAMINA_SPARK_REMOTE": "did you mean `LAMINA__SPARK__REMOTE`?"}

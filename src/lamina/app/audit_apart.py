@@ -10,7 +10,7 @@ from lamina.app.audit_batch import (
     AUDITED,
     findings_words,
     is_refused,
-    look_words,
+    looking_first,
     models_read_by_calls,
     result_of,
     skipped_result,
@@ -105,7 +105,7 @@ def refused_source(source: NodeName, results: tuple[AuditResult, ...], asked: As
     refused = {result.name for result in results if is_refused(result)}
     return AuditFailed(
         f"{findings_words(results)} in the source `{source}`; `{asked.model.name}`, which reads it, was not built",
-        hint=f"{look_words(results)}mend the source and run the command again",
+        hint=looking_first(results, "mend the source, and run the command again"),
         location=next((call.location for call in calls if call.name in refused), None) or asked.model.location,
         node=asked.model.name,
     )

@@ -153,10 +153,10 @@ def findings_words(results: Iterable[AuditResult]) -> str:
     )
 
 
-def look_words(results: Iterable[AuditResult]) -> str:
-    """How to look at the rows that have to be mended, as the beginning of a hint."""
-    kept = [result.kept_at for result in results if is_refused(result) and result.kept_at is not None]
-    return f"look at the rows with {' and '.join(f'`SELECT * FROM {place}`' for place in kept)}, " if kept else ""
+def looking_first(results: Iterable[AuditResult], what: str) -> str:
+    """A hint: what to do, and below it the commands that show the rows that have to be mended."""
+    commands = [result.looking for result in results if is_refused(result) and result.looking is not None]
+    return "\n    ".join([f"look at the rows, {what}:", *commands]) if commands else what
 
 
 def _failed(
@@ -165,7 +165,7 @@ def _failed(
     first = next(finding.query for finding in findings if finding.rows and finding.query.is_blocking)
     error = AuditFailed(
         f"{findings_words(results)}; nothing of this was published",
-        hint=f"{look_words(results)}mend the data or the query and run the command again",
+        hint=looking_first(results, "mend the data or the query, and run the command again"),
         location=first.location or target.model.location,
         node=target.model.name,
         interval=time.to_pair() if time else None,

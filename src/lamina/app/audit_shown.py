@@ -14,7 +14,7 @@ from lamina.app.audit_batch import (
     AUDITED,
     findings_words,
     is_refused,
-    look_words,
+    looking_first,
     merged,
     models_read_by_audits,
     result_of,
@@ -219,7 +219,7 @@ def _failed(model: Model, question: Question, results: tuple[AuditResult, ...]) 
     places = (call.location for call in question.audits if call_of(call) in refused)
     error = AuditFailed(
         f"{findings_words(results)} in what is built; readers keep it, and the changed definition does not take effect",
-        hint=f"{look_words(results)}mend the audit, or restate the model with mended data, and build again",
+        hint=looking_first(results, "mend the audit, or restate the model with mended data, and build again"),
         location=next(places, None) or model.location,
         node=model.name,
         interval=question.time.to_pair() if question.time else None,

@@ -161,6 +161,14 @@ class StatementsNotRun:
     error: LaminaError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableIgnored:
+    """An environment variable is set that means nothing and looks as if it should; `hint` says what to do."""
+
+    name: str
+    hint: str
+
+
 Event: TypeAlias = (
     SparkStarting
     | SparkStarted
@@ -179,4 +187,5 @@ Event: TypeAlias = (
     | ViewsChanged
     | StatementsRun
     | StatementsNotRun
+    | VariableIgnored
 )

@@ -16,6 +16,7 @@ from lamina.graph.dag import Notice
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import has_intervals
 from lamina.identity.naming import RESERVED_ENVIRONMENT
+from lamina.near_names import did_you_mean
 from lamina.planning.reach import window_of, window_words
 from lamina.planning.readiness import stored_parents
 from lamina.planning.selection import unknown_model
@@ -122,8 +123,10 @@ class Looking:
     def _unknown_environment(self, name: str) -> UnknownEnvironment:
         known = sorted(self._ports.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions)
         have = ", ".join(f"`{other}`" for other in known) or "none yet"
+        near = did_you_mean(name, known)
+        others = f"environments: {have}; `lamina build {name}` creates it"
         return UnknownEnvironment(
-            f"environment `{name}` does not exist", hint=f"environments: {have}; `lamina build {name}` creates it"
+            f"environment `{name}` does not exist", hint=f"{near} The {others}" if near else others
         )
 
     def environments(self) -> tuple[Revision, ...]:
@@ -178,7 +181,7 @@ class Looking:
             grain=model.grain.value,
             start=covered.ranges[0].start if covered.ranges else report.plan.now,
             covered=covered,
-            missing=step.intervals.minus(covered.minus(step.redone)),
+            missing=step.intervals.minus(covered.minus(step.redone)).union(step.left_to_baseline),
             waiting=step.waiting,
             waiting_for=tuple(
                 {"name": waiting.name, "interval": list(waiting.interval.to_pair())} for waiting in step.waiting_for

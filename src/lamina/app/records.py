@@ -5,6 +5,7 @@ The order of writes that these serve is worded in `docs/concepts/write-protocol.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -421,6 +422,11 @@ class AuditResult:
     kept_at: str | None = None
     """The relation in which failing rows can be looked at."""
 
+    @property
+    def looking(self) -> str | None:
+        """The command that shows the failing rows, to be pasted into a shell."""
+        return None if self.kept_at is None else shlex.join(["lamina", "query", f"SELECT * FROM {self.kept_at}"])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditsRecorded:
@@ -649,7 +655,10 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One run with its batches and how audits came out, in the order they finished."""
+    """One run with its batches and how audits came out, in the order they finished.
+
+    `execution_time` is the moment it worked at, which need not be when it ran.
+    """
 
     run_id: str
     command: str
@@ -657,8 +666,15 @@ class HistoryEntry:
     status: str
     started_at: Instant
     finished_at: Instant | None
+    execution_time: Instant
     batches: tuple[BatchRecorded, ...] = ()
     audits: tuple[AuditsRecorded, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """What was computed or asked about, in that order."""
+        names = (*(batch.node for batch in self.batches), *(asked.node for asked in self.audits))
+        return tuple(dict.fromkeys(names))
 
 
 def version_resource(physical: PhysicalName) -> str:

@@ -125,6 +125,7 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
         "reason": "upstream_rewritten" if is_reached else step.reason,
         "cause": step.cause,
         "change": step.change,
+        "reaches": list(step.reaches),
         "changed_columns": list(step.changed_columns),
         "version": step.version,
         "previous_version": step.previous_version,
@@ -134,6 +135,7 @@ def _node(step: Step, result: NodeResult | None) -> dict[str, Any]:
         "batches": result.batches if result is not None and is_over else len(step.batches),
         "may_follow": [list(pair) for pair in step.may_follow.to_pairs()] if not step.certain.is_empty else [],
         "left_out": [list(pair) for pair in step.left_out.to_pairs()],
+        "left_to_baseline": [list(pair) for pair in step.left_to_baseline.to_pairs()],
         "changed": [list(pair) for pair in result.changed.to_pairs()] if result else [],
         "reads": [
             {"name": read.name, "start": read.start.isoformat() if read.start else None, "end": read.end.isoformat()}

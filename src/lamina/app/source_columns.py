@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import LaminaError, UnknownName, raise_all
 from lamina.graph.names import NodeName
+from lamina.near_names import near_names
 from lamina.sql.names import parse_table_name
 from lamina.sql.types import normalise_type
 
@@ -137,7 +137,7 @@ def _plain(text: str) -> NodeName:
 
 
 def _unknown(text: str, known: dict[NodeName, Source]) -> UnknownName:
-    near = get_close_matches(text, known, n=1)
+    near = near_names(text, known)
     return UnknownName(
         f"no model reads a table `{text}`, and none is declared",
         hint=f"did you mean `{near[0]}`?" if near else "name a table that models read or that `sources/` declares",

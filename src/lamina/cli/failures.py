@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import traceback
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,7 @@ import click
 from lamina.cli.present.output import finish
 from lamina.cli.present.problems import problems_document, problems_text
 from lamina.errors import Cancelled, LaminaError, UsageError
+from lamina.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,10 +95,12 @@ def _usage_error(error: click.UsageError) -> LaminaError:
 
 
 def _option_hint(error: click.NoSuchOption, otherwise: str) -> str:
-    if error.possibilities:
-        nearest = get_close_matches(error.option_name, error.possibilities, n=1, cutoff=0)
-        return f"did you mean `{nearest[0]}`?"
     command = error.ctx.command if error.ctx else None
+    known = [name for option in command.params for name in option.opts] if command else []
+    long = [name.removeprefix("--") for name in known if name.startswith("--")]
+    near = did_you_mean(error.option_name.lstrip("-"), [*long, "help"], prefix="--")
+    if near is not None:
+        return near
     if isinstance(command, click.Group) and error.ctx is not None:
         for name in command.list_commands(error.ctx):
             below = command.get_command(error.ctx, name)

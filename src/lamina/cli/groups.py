@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
 from lamina.errors import UnknownName, UsageError
+from lamina.near_names import near_names
 
 
 class CommandGroup(click.Group):
@@ -56,7 +56,7 @@ class CommandGroup(click.Group):
             )
         if name.startswith("-"):
             return UsageError(f"`{path}` has no option `{name}`", hint=f"`{path} --help` shows how it is called")
-        near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
+        near = near_names(name, self.list_commands(ctx))
         return UnknownName(
             f"`{path}` has no command `{name}`",
             hint=f"did you mean `{path} {near[0]}`?" if near else f"`{path} --help` lists the commands there are",

@@ -54,12 +54,18 @@ class Invocation:
         return self.services.parse_execution_time(self.execution_time)
 
     @contextmanager
-    def application(self) -> Iterator[tuple[LateApplication, Progress]]:
-        """The application, closed at the end, with its progress drawn meanwhile.
+    def progress(self) -> Iterator[Progress]:
+        """What draws progress on stderr.
 
         What the project's own Python code prints is no result: it goes where notes go.
         """
         with Progress(self.output.notes) as progress, redirect_stdout(sys.stderr):
+            yield progress
+
+    @contextmanager
+    def application(self) -> Iterator[tuple[LateApplication, Progress]]:
+        """The application, closed at the end, with its progress drawn meanwhile."""
+        with self.progress() as progress:
             application = self.services.open_application(self.open_options, progress.show)
             try:
                 yield application, progress

@@ -10,6 +10,7 @@ import click
 
 from lamina.app.requests import PlanRequest
 from lamina.cli.present.output import Output
+from lamina.cli.spelling import place_words
 from lamina.errors import UsageError
 from lamina.planning.inputs import Flags
 
@@ -28,7 +29,11 @@ _COMMON = (
         type=click.Path(path_type=Path),
         help="The project's folder. Without it: this folder or the nearest parent with a lamina.yaml.",
     ),
-    click.option("--target", metavar="NAME", help="The target of lamina.yaml to work with."),
+    click.option(
+        "--target",
+        metavar="NAME",
+        help="The target of lamina.yaml to work with. Without it: LAMINA_TARGET, then default_target.",
+    ),
     click.option(
         "--execution-time",
         metavar="TS",
@@ -128,7 +133,10 @@ def common_options(function: Callable[..., int]) -> Callable[..., int]:
             directory=common["directory"],
             target=common["target"],
             execution_time=common["execution_time"],
-            output=Output(**{name: common[name] for name in ("is_json", "is_plain", "is_verbose", "is_debug")}),
+            output=Output(
+                **{name: common[name] for name in ("is_json", "is_plain", "is_verbose", "is_debug")},
+                place=place_words(common["directory"], common["target"]),
+            ),
         )
         return function(invocation, **values)
 

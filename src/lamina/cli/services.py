@@ -24,5 +24,5 @@ class Services:
     open_application: Callable[[OpenOptions, Emit], LateApplication] = bootstrap.open_application
     parse_execution_time: Callable[[str | None], Instant] = bootstrap.parse_execution_time
     init_project: Callable[[Path, str, str], Sequence[str]] = bootstrap.init_project
-    diagnose: Callable[[OpenOptions], Sequence[Diagnosis]] = bootstrap.diagnose
+    diagnose: Callable[[OpenOptions, Emit], Sequence[Diagnosis]] = bootstrap.diagnose
     log_folder: Callable[[OpenOptions], Path | None] = bootstrap.log_folder

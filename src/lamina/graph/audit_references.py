@@ -7,7 +7,6 @@ query or by `depends_on`. Otherwise an audit would decide when models run, and c
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from lamina.graph.dag import Notice
 from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.names import NodeName
 from lamina.graph.spans import uses_span
+from lamina.near_names import near_names
 from lamina.sql.names import parse_table_name
 from lamina.sql.time_filters import names_interval
 
@@ -116,7 +116,7 @@ class _Resolver:
         )
 
     def _report_source(self, node: NodeName, call: AuditCall, model: Model) -> None:
-        near = get_close_matches(node, list(self._graph.models), n=1, cutoff=0.8)
+        near = near_names(node, list(self._graph.models))
         hint = f"did you mean `{near[0]}`?" if near else None
         if self._strict:
             self.problems.append(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from lamina.graph.names import NodeName
 from lamina.graph.properties import Block
 from lamina.graph.read_body import Uses, analyse_expansion, macro_environment, macro_scope
 from lamina.graph.texts import kept_text
+from lamina.near_names import near_names
 from lamina.sql.audit_arguments import translate_argument
 from lamina.sql.builtin_audits import BUILTIN_AUDITS, NON_BLOCKING, THIS_MODEL, builtin_arguments, find_builtin
 from lamina.sql.document import read_audits
@@ -395,7 +395,7 @@ def _check_arguments(
     problems: list[LaminaError] = []
     for name in call.arguments:
         if name not in accepted:
-            near = get_close_matches(name, listed, n=1)
+            near = near_names(name, listed)
             hint = f"did you mean `{near[0]}`?" if near else takes
             problems.append(
                 BadAudit(f"audit `{call.name}` has no argument `{name}`", hint=hint, location=call.location)
@@ -480,6 +480,6 @@ def _attached(call: AuditCall, model: Model) -> BadAudit:
 
 def _unknown(call: AuditCall, model: Model, definitions: Mapping[str, AuditDefinition]) -> BadAudit:
     known = [*BUILTIN_AUDITS, *(f"{name}{NON_BLOCKING}" for name in BUILTIN_AUDITS), *definitions]
-    near = get_close_matches(call.name, known, n=1)
+    near = near_names(call.name, known)
     hint = f"did you mean `{near[0]}`?" if near else f"define it in a file in `audits/`: `AUDIT (name {call.name});`"
     return BadAudit(f"there is no audit `{call.name}`", hint=hint, location=call.location, node=model.name)

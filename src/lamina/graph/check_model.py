@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadSchedule, DefinitionError, LaminaError
@@ -24,6 +23,7 @@ from lamina.graph.merge_columns import unclear_names
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
 from lamina.graph.times import check_times
 from lamina.graph.validity import shown_columns
+from lamina.near_names import near_names
 from lamina.sql.builtin_audits import builtin_arguments, find_builtin
 from lamina.sql.render import strftime_to_spark
 from lamina.sql.types import columns_in, split_direction
@@ -240,7 +240,7 @@ def _check_time_column(
 
 
 def _missing(key: str, name: str, names: Sequence[str], location: Location) -> DefinitionError:
-    near = get_close_matches(name, names, n=1)
+    near = near_names(name, names)
     listed = ", ".join(f"`{known}`" for known in names)
     return DefinitionError(
         f"`{key}` names `{name}`, which is not among the columns of the query",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -41,6 +40,7 @@ from lamina.graph.properties import Block, setting_of
 from lamina.graph.read_body import macro_scope, read_sql_body, read_virtual_update
 from lamina.graph.read_kind import read_kind
 from lamina.graph.read_merge import with_merge_texts
+from lamina.near_names import near_names
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import LONGEST_SCHEMA_NAME, LONGEST_TABLE_NAME, check_catalog_name, make_table_name
 from lamina.sql.values import KindValue, Word, as_items, text_of
@@ -489,7 +489,7 @@ class ModelReader:
         names = [output.name for output in outputs]
         for name, _ in declared:
             if name.lower() not in {known.lower() for known in names} and not is_scd:
-                near = get_close_matches(name, names, n=1)
+                near = near_names(name, names)
                 listed = ", ".join(f"`{known}`" for known in names)
                 self._block.contradict(
                     f"`columns` declares `{name}`, which the query does not give",

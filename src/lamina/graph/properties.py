@@ -7,11 +7,11 @@ everything at once; a property that could not be read counts as not given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadPropertyValue, DefinitionError, LaminaError, UnknownProperty
+from lamina.near_names import near_names
 from lamina.sql.fragment import Fragment
 from lamina.sql.header import read_when_matched
 from lamina.sql.types import check_expression, columns_in, header_expression, normalise_type, split_direction
@@ -76,7 +76,7 @@ class Block:
         for key, found in self.properties.items():
             if key in known:
                 continue
-            near = get_close_matches(key, known, n=1)
+            near = near_names(key, known)
             listed = ", ".join(f"`{name}`" for name in sorted(known))
             default_hint = f"it has {listed}" if known else f"{self.title} has no properties"
             hint = (hints or {}).get(key) or (f"did you mean `{near[0]}`?" if near else default_hint)
@@ -168,7 +168,7 @@ class Block:
             return None
         if found.lower() in choices:
             return found.lower()
-        near = get_close_matches(found.lower(), choices, n=1)
+        near = near_names(found.lower(), choices)
         listed = ", ".join(f"`{choice}`" for choice in choices)
         self.refuse(key, f"one of {listed}", hint=f"did you mean `{near[0]}`?" if near else None)
         return None

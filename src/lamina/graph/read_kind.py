@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -29,6 +28,7 @@ from lamina.graph.kinds import (
     View,
 )
 from lamina.graph.properties import Block
+from lamina.near_names import near_names
 from lamina.sql.values import Items, KindValue, Pair, Property, Text, Word, as_items, name_of, text_of
 from lamina.timeline.cron import Schedule
 
@@ -142,7 +142,7 @@ def read_kind(
     """
     name = _ALIASES.get(value.name, value.name)
     if name not in PROPERTIES:
-        near = get_close_matches(name, PROPERTIES, n=1)
+        near = near_names(name, PROPERTIES)
         listed = ", ".join(f"`{known}`" for known in PROPERTIES)
         problems.append(
             UnknownKind(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from lamina.graph.model import Column, PythonBody, Source, SqlBody
 from lamina.graph.names import NodeName
 from lamina.graph.validity import shown_columns
 from lamina.graph.windows import with_windows
+from lamina.near_names import near_names
 from lamina.sql.names import LONGEST_SCHEMA_NAME, TableName, check_catalog_name, parse_table_name
 from lamina.sql.query import analyse_query
 
@@ -230,7 +230,7 @@ class _Resolver:
     def _near(self, name: NodeName) -> str | None:
         table = name.rpartition(".")[2]
         same = [known for known in self._drafts if known.rpartition(".")[2] == table]
-        near = list(dict.fromkeys([*same, *get_close_matches(name, list(self._drafts), n=2, cutoff=0.8)]))
+        near = list(dict.fromkeys([*same, *near_names(name, self._drafts, 2)]))
         return f"did you mean {' or '.join(f'`{known}`' for known in near[:2])}?" if near else None
 
     # --- columns ---

@@ -53,6 +53,8 @@ class Work:
     may_follow: Intervals = EMPTY
     left_out: Intervals = EMPTY
     """Missing time that the command's own bounds leave out."""
+    left_to_baseline: Intervals = EMPTY
+    """Missing time that the baseline has to write first, or alone writes because the version is shared with it."""
     followed: tuple[Read, ...] = ()
     again: Intervals = EMPTY
     """Recorded time that runs go over once more, or may have to, because rows that they read were rewritten."""

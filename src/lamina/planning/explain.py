@@ -27,10 +27,19 @@ _BECAUSE = {
 
 
 def explain(
-    step: Step, *, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool, why_unready: str | None
+    step: Step,
+    *,
+    blocked_by: tuple[NodeName, ...],
+    is_chosen: bool,
+    baseline: str,
+    is_shared: bool,
+    why_unready: str | None,
 ) -> Step:
     """The step with one sentence that a person understands."""
-    step = _explained(step, blocked_by, is_chosen, is_shared, why_unready)
+    step = _explained(step, blocked_by, is_chosen, baseline if is_shared else None, why_unready)
+    if not step.left_to_baseline.is_empty and not is_shared:
+        ranges = _ranges(step.left_to_baseline)
+        step = replace(step, explanation=f"{step.explanation}; {ranges} follows when `{baseline}` has it")
     if not step.questions:
         return step
     ending = "no data is touched" if step.action == "metadata" else step.explanation
@@ -38,11 +47,11 @@ def explain(
 
 
 def _explained(
-    step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool, why_unready: str | None
+    step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, shared_with: str | None, why_unready: str | None
 ) -> Step:
     if step.action == "wait" and why_unready is not None:
         return replace(step, explanation=f"waits: {why_unready}{_waits(step).removeprefix(', rest waits')}")
-    return replace(step, explanation=_sentence(step, blocked_by, is_chosen, is_shared))
+    return replace(step, explanation=_sentence(step, blocked_by, is_chosen, shared_with))
 
 
 def _questions(step: Step) -> str:
@@ -75,7 +84,7 @@ def _because(step: Step) -> str:
             return _BECAUSE.get(reason, "it changed")
 
 
-def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_shared: bool) -> str:
+def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, shared_with: str | None) -> str:
     match step.action:
         case "blocked":
             names = ", ".join(f"`{name}`" for name in blocked_by)
@@ -104,8 +113,11 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, is_
                 return f"left as it is, although {_because(step)}: {step.unfollowed.why}"
             if not is_chosen:
                 return "not selected" + ("" if step.reason == "unchanged" else f", although {_because(step)}")
-            if is_shared:
-                return "shared with the baseline as it is"
+            if shared_with is not None:
+                shared = f"shared with the baseline `{shared_with}`"
+                if step.left_to_baseline.is_empty:
+                    return f"{shared} as it is"
+                return f"{shared}, which alone writes it and lacks {_ranges(step.left_to_baseline)}"
             if step.next_tick is not None:
                 return f"nothing is known to have changed; waits for its cron: next tick {step.next_tick}"
             if not step.left_out.is_empty:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lamina.graph.kinds import IncrementalByUniqueKey
 from lamina.graph.spans import uses_span
 from lamina.planning.draft import Work
-from lamina.planning.interval_work import baseline_reach, reached_by_plan
+from lamina.planning.interval_work import baseline_reach, reached_by_plan, waits_for_baseline
 from lamina.planning.missing import asked_range, with_lookback
 from lamina.planning.readiness import Readiness, split_by_readiness
 from lamina.planning.rewrites import follows, reached_by_recorded, why_not_again
@@ -33,9 +33,9 @@ def fold_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     """
     if not uses_span(draft.inputs.graph.models, model):
         return whole_work(draft, model, facts)
-    if draft.is_shared(model.name):
-        return Work()
     covered = facts.covered if facts else EMPTY
+    if draft.is_shared(model.name):
+        return Work(left_to_baseline=_left_to_baseline(draft, model, covered, EMPTY))
     request = _request(draft, model, facts)
     # Nothing counts any more where a rebuild was begun and did not come to its first run: the rows are still the old.
     begins_anew = request is not None or covered.is_empty
@@ -52,6 +52,7 @@ def fold_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
             readiness=readiness,
             redone=covered if request is not None and is_whole else EMPTY,
             left_out=_left_out(draft, model, covered, missing),
+            left_to_baseline=_left_to_baseline(draft, model, EMPTY, missing),
             is_asked=request is not None and is_whole,
         )
     work = Work(
@@ -59,6 +60,7 @@ def fold_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
         cause=draft.differences[model.name].cause,
         readiness=_looking_back(draft, model, covered, readiness),
         left_out=_left_out(draft, model, covered, missing),
+        left_to_baseline=_left_to_baseline(draft, model, covered, missing),
     )
     if model.follow_rewrites and model.name not in draft.continuations:
         _mind_rewrites(draft, model, facts, work)
@@ -106,8 +108,11 @@ def _request(draft: Draft, model: Model, facts: VersionFacts | None) -> Reason |
     return "restated" if model.name in draft.restated else "forced"
 
 
-def _missing(draft: Draft, model: Model, covered: Intervals, flags: Flags) -> Intervals:
-    """The time after what is recorded; a command's start counts only where nothing is, or a gap would stay."""
+def _missing(draft: Draft, model: Model, covered: Intervals, flags: Flags, *, is_limited: bool = True) -> Intervals:
+    """The time after what is recorded; a command's start counts only where nothing is, or a gap would stay.
+
+    Unless told otherwise it is limited by how far the baseline's data reaches.
+    """
     start, span = draft.starts[model.name], covered.span()
     if span is not None:
         flags = replace(flags, start=None)
@@ -117,7 +122,7 @@ def _missing(draft: Draft, model: Model, covered: Intervals, flags: Flags) -> In
         flags,
         draft.inputs.now,
         respects_cron=draft.respects_cron,
-        limit=baseline_reach(draft, model.name),
+        limit=baseline_reach(draft, model.name) if is_limited else None,
     )
     if asked is None:
         return EMPTY
@@ -148,6 +153,13 @@ def _looking_back(draft: Draft, model: Model, covered: Intervals, readiness: Rea
         return readiness
     wider = with_lookback(model, readiness.ready, draft.starts[model.name], lookback)
     return replace(readiness, ready=readiness.ready.union(wider.intersect(covered)))
+
+
+def _left_to_baseline(draft: Draft, model: Model, covered: Intervals, planned: Intervals) -> Intervals:
+    """What the baseline has to write first, or alone writes."""
+    if not waits_for_baseline(draft, model.name):
+        return EMPTY
+    return _missing(draft, model, covered, draft.inputs.flags, is_limited=False).minus(planned)
 
 
 def _left_out(draft: Draft, model: Model, covered: Intervals, planned: Intervals) -> Intervals:

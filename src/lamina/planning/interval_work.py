@@ -39,7 +39,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
     begin = _beginning(start, asked, recorded)
     if draft.is_shared(name):
         draft.available[name] = (begin, covered)
-        return Work()
+        return Work(left_to_baseline=_left_to_baseline(draft, model, covered, EMPTY))
     reached = NOTHING_REACHED
     if follows(inputs.graph.models, model):
         reached = reached_by_recorded(inputs.graph, model, facts, inputs.physical, inputs.rewrites)
@@ -62,6 +62,7 @@ def interval_work(draft: Draft, model: Model, facts: VersionFacts | None, *, is_
         redone=again.intersect(covered),
         recorded=recorded,
         left_out=_left_out(draft, model, covered, missing.union(again)),
+        left_to_baseline=_left_to_baseline(draft, model, covered, missing.union(again)),
         followed=reached.followed,
         is_asked=not requested.is_empty or reached.is_asked,
         restated_at=restated_at,
@@ -85,6 +86,22 @@ def _left_out(draft: Draft, model: Model, covered: Intervals, planned: Intervals
     reach = baseline_reach(draft, model.name)
     start = draft.starts[model.name]
     asked = asked_range(model, start, unbounded, inputs.now, respects_cron=draft.respects_cron, limit=reach)
+    return missing_intervals(model, asked, covered).minus(planned)
+
+
+def waits_for_baseline(draft: Draft, name: NodeName) -> bool:
+    """Whether time that is new is for the baseline to write: alone, because the version is shared, or before this."""
+    if name not in draft.chosen or draft.blocked_by[name]:
+        return False
+    return draft.is_shared(name) or baseline_reach(draft, name) is not None
+
+
+def _left_to_baseline(draft: Draft, model: Model, covered: Intervals, planned: Intervals) -> Intervals:
+    """What would be missing if the baseline did not have to write it."""
+    if not waits_for_baseline(draft, model.name):
+        return EMPTY
+    inputs, start = draft.inputs, draft.starts[model.name]
+    asked = asked_range(model, start, inputs.flags, inputs.now, respects_cron=draft.respects_cron)
     return missing_intervals(model, asked, covered).minus(planned)
 
 

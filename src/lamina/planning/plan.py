@@ -277,6 +277,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         explanation="",
         cause=_cause(work, difference, is_idle=is_idle),
         change=_change(draft, name),
+        reaches=_reached(draft, name),
         changed_columns=_changed_columns(draft, name),
         version=inputs.versions[name].version,
         previous_version=pointer.version if pointer else None,
@@ -298,6 +299,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         questions=questions,
         makes_table=name in draft.without_rows,
         left_out=work.left_out,
+        left_to_baseline=work.left_to_baseline,
         waiting=work.readiness.waiting,
         waiting_for=work.readiness.waiting_for,
         next_tick=work.next_tick,
@@ -308,6 +310,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         step,
         blocked_by=draft.blocked_by[name],
         is_chosen=name in draft.chosen,
+        baseline=inputs.baseline_name,
         is_shared=draft.is_shared(name),
         why_unready=draft.unready.get(name) or draft.without_rows.get(name),
     )
@@ -393,13 +396,20 @@ def _change(draft: Draft, name: NodeName) -> Change | None:
         return None
     if name in draft.continuations:
         return "forward_only"
-    graph = draft.inputs.graph
-    reached = (
+    return "breaking" if _reached(draft, name) else "non_breaking"
+
+
+def _reached(draft: Draft, name: NodeName) -> tuple[NodeName, ...]:
+    """The nodes below a changed one that store rows and get a new version because of it."""
+    difference, graph = draft.differences[name], draft.inputs.graph
+    if not difference.is_version_new or difference.reason == "first_run":
+        return ()
+    below = graph.descendants([name])
+    return tuple(
         other
-        for other in graph.descendants([name])
-        if draft.differences[other].is_version_new and stores_rows(graph.models[other].kind)
+        for other, model in graph.models.items()
+        if other in below and draft.differences[other].is_version_new and stores_rows(model.kind)
     )
-    return "breaking" if any(reached) else "non_breaking"
 
 
 def _sql_texts(draft: Draft, name: NodeName) -> tuple[SqlBody, SqlBody] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from lamina.errors import UnknownName, raise_all
-from lamina.graph.names import table_of
+from lamina.graph.names import NodeName, table_of
+from lamina.near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from lamina.errors import LaminaError
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
-    from lamina.graph.names import NodeName
 
 _SELECTOR = re.compile(r"^(?P<up>\d*\+)?(?P<what>[^+]+?)(?P<down>\+\d*)?$")
 _METHODS = ("tag", "path", "kind", "source", "state")
@@ -87,7 +86,7 @@ def _base(graph: Graph, what: str, modified: frozenset[NodeName]) -> frozenset[N
     if colon and method in _METHODS:
         return _by_method(graph, method, value, modified)
     if colon:
-        near = get_close_matches(method, _METHODS, n=1)
+        near = near_names(method, _METHODS)
         raise UnknownName(
             f"selector method `{method}` does not exist",
             hint=f"did you mean `{near[0]}:{value}`?" if near else f"methods: {', '.join(_METHODS)}",
@@ -146,9 +145,9 @@ def _by_name(models: Mapping[NodeName, Model], what: str) -> frozenset[NodeName]
 def unknown_model(models: Iterable[NodeName], what: str) -> UnknownName:
     """The error for a name that matches no model, with the nearest ones."""
     names = list(models)
-    near = get_close_matches(what.lower(), names, n=3, cutoff=0.5)
-    if not near:
-        by_table = {table_of(name): name for name in names}
-        near = [by_table[table] for table in get_close_matches(what.lower(), list(by_table), n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "`lamina plan` lists every model"
+    same = [name for name in names if table_of(name) == table_of(NodeName(what.lower()))]
+    near = list(dict.fromkeys([*same, *near_names(what, names, 3)]))[:3]
+    hint = (
+        f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "`lamina plan -v` lists every model"
+    )
     return UnknownName(f"no model matches `{what}`", hint=hint)

@@ -123,6 +123,8 @@ class Step:
     explanation: str
     cause: NodeName | None = None
     change: Change | None = None
+    reaches: tuple[NodeName, ...] = ()
+    """Below a change: the nodes with rows of their own that are computed anew because of it, in dependency order."""
     changed_columns: tuple[str, ...] = ()
     version: VersionId | None = None
     previous_version: VersionId | None = None
@@ -159,6 +161,8 @@ class Step:
     """Whether a table without rows is made, because nothing can be processed yet."""
     left_out: Intervals = EMPTY
     """Missing time that the command's `--start` and `--end` leave out."""
+    left_to_baseline: Intervals = EMPTY
+    """Missing time that the baseline has to write first, or alone writes because the version is shared with it."""
     waiting: Intervals = EMPTY
     """Missing time that has to wait."""
     waiting_for: tuple[Waiting, ...] = ()

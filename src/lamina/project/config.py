@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from lamina.errors import (
     raise_all,
 )
 from lamina.identity.naming import RESERVED_ENVIRONMENT
+from lamina.near_names import near_names
 from lamina.project.config_shape import (
     DEFAULT_STATE,
     DEFAULT_TARGET,
@@ -30,7 +30,7 @@ from lamina.project.config_shape import (
     is_branch,
     known_keys,
 )
-from lamina.project.config_values import ENVIRONMENT_PREFIX, Config, SparkSettings, Target
+from lamina.project.config_values import ENVIRONMENT_PREFIX, TARGET_VARIABLE, Config, SparkSettings, Target
 from lamina.project.discover import CONFIG_FILE
 from lamina.project.secrets import Secret, is_sensitive
 from lamina.project.yaml_text import BadYaml, read_yaml, read_yaml_value
@@ -58,7 +58,7 @@ def read_config(
     """Read the text of a project's configuration for one target; all problems at once.
 
     `overrides` maps dotted keys such as `spark.master` to values and wins over `LAMINA__SPARK__MASTER` of `environ`,
-    which wins over the file.
+    which wins over the file. Without `target`, `LAMINA_TARGET` of `environ` names it, and else the file.
     """
     try:
         text = read_yaml(content, CONFIG_FILE)
@@ -77,7 +77,7 @@ def read_config(
             location=text.location(()),
         )
     loader = _Loader(text, environ or {}, overrides or {})
-    return loader.load(target)
+    return loader.load(target, (environ or {}).get(TARGET_VARIABLE))
 
 
 class _Loader:
@@ -97,7 +97,7 @@ class _Loader:
             self._override(raw, tuple(key.split(".")), value, f"override `{key}`")
         self._raw = raw
 
-    def load(self, target: str | None) -> Config:
+    def load(self, target: str | None, variable: str | None) -> Config:
         file = self._validate()
         raise_all(self._problems)
         if file is None:
@@ -107,7 +107,7 @@ class _Loader:
         targets = _targets(file)
         self._check_targets_differ(targets)
         raise_all(self._problems)
-        chosen = self._choose(file, targets, target)
+        chosen = self._choose(file, targets, target, variable)
         section = file.targets.get(chosen.name)
         return Config(
             name=file.name,
@@ -176,7 +176,7 @@ class _Loader:
     def _translate(self, path: YamlPath, fault: Mapping[str, Any]) -> LaminaError:
         if fault["type"] == "extra_forbidden":
             known = known_keys(path[:-1])
-            near = get_close_matches(str(path[-1]), known, n=1)
+            near = near_names(str(path[-1]), known)
             inside = f" in `{_dotted(path[:-1])}`" if len(path) > 1 else ""
             choices = f"the keys here are {', '.join(f'`{key}`' for key in sorted(known))}"
             return UnknownConfigKey(
@@ -233,7 +233,7 @@ class _Loader:
 
     def _unknown_target(self, path: YamlPath, name: str, targets: Iterable[str]) -> BadConfigValue:
         known = tuple(targets) or (DEFAULT_TARGET,)
-        near = get_close_matches(name, known, n=1)
+        near = near_names(name, known)
         choices = ", ".join(f"`{target}`" for target in known)
         return self._bad(path, f"one of the targets {choices}", hint=f"did you mean `{near[0]}`?" if near else None)
 
@@ -310,14 +310,17 @@ class _Loader:
                 )
             seen.setdefault(place, name)
 
-    def _choose(self, file: ConfigFile, targets: Mapping[str, Target], wanted: str | None) -> Target:
-        name = wanted or file.default_target or next(iter(targets))
+    def _choose(
+        self, file: ConfigFile, targets: Mapping[str, Target], wanted: str | None, variable: str | None
+    ) -> Target:
+        name = wanted or variable or file.default_target or next(iter(targets))
         if name in targets:
             return targets[name]
-        near = get_close_matches(name, targets, n=1)
+        near = near_names(name, targets)
         choices = ", ".join(f"`{known}`" for known in targets)
+        origin = f", which environment variable `{TARGET_VARIABLE}` names" if variable and not wanted else ""
         raise UnknownName(
-            f"`{CONFIG_FILE}` has no target `{name}`",
+            f"`{CONFIG_FILE}` has no target `{name}`{origin}",
             hint=f"did you mean `{near[0]}`?" if near else f"the targets are {choices}",
         )
 

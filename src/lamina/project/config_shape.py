@@ -145,6 +145,14 @@ def known_keys(path: YamlPath) -> tuple[str, ...]:
     return tuple(key for key, _ in _fields(section)) if section else ()
 
 
+def setting_paths(section: type[BaseModel] = ConfigFile) -> Iterator[tuple[str, ...]]:
+    """Every key that has a fixed place in the file, with the keys above it."""
+    for key, info in _fields(section):
+        yield (key,)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from ((key, *rest) for rest in setting_paths(info.annotation))
+
+
 def _fields(section: type[BaseModel]) -> Iterator[tuple[str, Any]]:
     for name, info in section.model_fields.items():
         yield info.alias or name, info

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lamina.project.yaml_places import YamlText
 
 ENVIRONMENT_PREFIX = "LAMINA__"
+TARGET_VARIABLE = "LAMINA_TARGET"
 # A warehouse is told apart by these; two masters of one catalog see the same tables.
 _CATALOG_SETTINGS = ("spark.sql.catalog", "spark.sql.warehouse", "spark.hadoop.hive", "spark.hadoop.javax.jdo")
 

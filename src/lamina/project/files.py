@@ -15,7 +15,7 @@ from lamina.graph.kinds import Seed
 from lamina.graph.model import SeedBody
 from lamina.graph.times import check_graph_times
 from lamina.project.cache import ProjectCache, code_key, combine, pack, unpack
-from lamina.project.config_values import may_be_kept
+from lamina.project.config_values import TARGET_VARIABLE, may_be_kept
 from lamina.project.discover import CONFIG_FILE, discover
 from lamina.project.look import Look
 from lamina.project.text_files import decode, read_bytes
@@ -82,7 +82,8 @@ class FileProject:
         """As it was read before, where nothing but the file decides what it says."""
         content = decode(read_bytes(self._root / CONFIG_FILE, CONFIG_FILE), CONFIG_FILE)
         is_kept = not self._overrides and may_be_kept(content, self._environ)
-        key = combine(code_key(), content, self._target) if is_kept else ""
+        target = self._target or self._environ.get(TARGET_VARIABLE)
+        key = combine(code_key(), content, target) if is_kept else ""
         remembered = self._remembered
         known: Config | None = unpack(remembered.config) if is_kept and key == remembered.config_key else None
         if known is not None:
@@ -93,6 +94,14 @@ class FileProject:
         remembered.config_key, remembered.config = key, pack(config) if is_kept else b""
         self._has_new_config = is_kept
         return config
+
+    def mistaken_variables(self) -> dict[str, str]:
+        """Environment variables that mean nothing and look as if they should, each with what to do."""
+        if not any(name.upper().startswith("LAMINA_") and name != TARGET_VARIABLE for name in self._environ):
+            return {}
+        from lamina.project.variables import mistaken_variables
+
+        return mistaken_variables(self._environ, decode(read_bytes(self._root / CONFIG_FILE, CONFIG_FILE), CONFIG_FILE))
 
     def settings(self) -> ProjectSettings:
         """The configuration as the use cases need it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from inspect import Parameter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from lamina.authoring import recording
 from lamina.errors import BadHook, BadSignal, DuplicateName, LaminaError, Location, raise_all
 from lamina.graph.model import FunctionCode
+from lamina.near_names import near_names
 from lamina.project.modules import run_modules
 from lamina.project.python_scan import scan_variables
 
@@ -203,7 +203,7 @@ def _bound(role: Role, draft: Draft, functions: Mapping[str, ProjectFunction], p
 def _unknown(
     role: Role, call: FunctionCall, model: Model, functions: Mapping[str, ProjectFunction]
 ) -> BadSignal | BadHook:
-    near = get_close_matches(call.name, functions, n=1)
+    near = near_names(call.name, functions)
     hint = f"define it in a file in `{role.folder}/`: `@{role.word}()` above `def {call.name}({role.first})`"
     if near:
         hint = f"did you mean `{near[0]}`?"
@@ -220,7 +220,7 @@ def _wrong_arguments(
         if key in {role.first, CONTEXT} and key not in function.accepted:
             wrong.append((f"`{key}` of {role.word} `{call.name}` is given by Lamina", "leave the argument out"))
         elif key not in function.accepted and not function.takes_any:
-            near = get_close_matches(key, function.accepted, n=1)
+            near = near_names(key, function.accepted)
             takes = f"it takes {_listed(function.accepted.values())}" if function.accepted else "it takes no arguments"
             hint = f"did you mean `{function.accepted[near[0]]}`?" if near else takes
             wrong.append((f"{role.word} `{call.name}` has no argument `{key}`", hint))

@@ -123,4 +123,4 @@ def _keep(session: SparkSession, request: AuditRequest, root: str, index: int, q
         session.sql(query.sql).write.mode("overwrite").parquet(path)
     except PySparkException:
         return None
-    return f"parquet.`{path}`"
+    return f"parquet.{quote(path)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from lamina.app.user_code import call_fenced
 from lamina.authoring import bind_model
 from lamina.errors import BadModelResult, Location
 from lamina.graph.model import KnowsVariables
+from lamina.near_names import near_names
 from lamina.spark.local_rows import make_frame
 from lamina.spark.pandas_rows import is_pandas, pandas_columns, pandas_rows
 from lamina.spark.recorded_modules import RecordedModules, raised_by
@@ -50,7 +50,7 @@ class ModelContext(KnowsVariables):
     def _relation(self, name: str) -> str:
         relation = self._tables.get(_plain(name))
         if relation is None:
-            near = get_close_matches(_plain(name), self._tables, n=1)
+            near = near_names(_plain(name), self._tables)
             raise BadModelResult(
                 f"`{name}` is not a table this model depends on",
                 hint=f"did you mean `{near[0]}`?" if near else "name it in `depends_on` of the model",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +13,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem, raise_all
+from lamina.near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +158,7 @@ def check_dialect(name: str, location: Location) -> str:
         language_of(spelled)
     except ValueError as error:
         known = [dialect.value for dialect in Dialects if dialect.value]
-        near = get_close_matches(spelled.split(",")[0], known, n=1)
+        near = near_names(spelled.split(",")[0], known)
         names = ", ".join(f"`{each}`" for each in sorted(known))
         hint = f"Did you mean `{near[0]}`?" if near else f"Use one of {names}"
         raise BadPropertyValue(f"Unknown dialect `{name}`", hint=hint, location=location) from error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from lamina.errors import MacroError
+from lamina.near_names import did_you_mean
 from lamina.sql.macro_text import Rope, text_of
 
 if TYPE_CHECKING:
@@ -220,6 +220,4 @@ class Call:
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str | None:
     """A hint naming the closest of the known names, if one is close."""
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    found = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f"did you mean `{prefix}{by_lower[found[0]]}`?" if found else None
+    return did_you_mean(name, known, prefix=prefix)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from sqlglot.dialects.dialect import Dialects
 from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem
+from lamina.near_names import near_names
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import is_plain_identifier, quote
 
@@ -69,7 +69,7 @@ def check_dialect(dialect: str, location: Location | None = None) -> str:
         return SPARK
     if lowered not in _KNOWN_DIALECTS:
         known = sorted(_KNOWN_DIALECTS)
-        nearest = get_close_matches(lowered, known, n=1)
+        nearest = near_names(lowered, known)
         hint = f"did you mean `{nearest[0]}`?" if nearest else f"known dialects: {', '.join(known)}"
         raise BadPropertyValue(f"`{dialect}` is not a known SQL dialect", hint=hint, location=location)
     return lowered

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
 
 from lamina.errors import BadPropertyValue, SyntaxProblem
+from lamina.near_names import near_names
 from lamina.sql.names import is_plain_identifier, quote
 from lamina.sql.syntax import (
     SPARK,
@@ -75,7 +75,7 @@ def normalise_type(text: str, dialect: str = SPARK, location: Location | None = 
     try:
         return _TypeReader(text=written).read()
     except _UnknownType as error:
-        nearest = get_close_matches(error.word.lower(), _SIMPLE_TYPES, n=1)
+        nearest = near_names(error.word.lower(), _SIMPLE_TYPES)
         hint = f"did you mean `{nearest[0]}`?" if nearest else "types are Spark's, such as int, string, decimal(10,2)"
         raise BadPropertyValue(f"`{text.strip()}` is not a type that Spark has", hint=hint, location=location) from None
 

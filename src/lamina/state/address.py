@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
 
 from lamina.errors import BadConfigValue, NotYetSupported
+from lamina.near_names import near_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def read_address(url: str, base: Path) -> StateAddress:
                 f"state in `{scheme}` is not supported yet", hint="use `sqlite:///<path>` or `postgresql://…` for now"
             )
     # Only the scheme is shown: the rest may hold a password.
-    near = get_close_matches(scheme, _SCHEMES, n=1)
+    near = near_names(scheme, _SCHEMES)
     shown = f"`{scheme}` is not a state store" if "://" in url else "the address of the state store has no scheme"
     raise BadConfigValue(shown, hint=f"Did you mean `{near[0]}`? Else {_HINT}" if near else _HINT)
 

@@ -448,6 +448,7 @@ def _entry(contents: _Contents, run: RunStarted) -> HistoryEntry:
         status=end.status if end else "running",
         started_at=run.started_at,
         finished_at=end.finished_at if end else None,
+        execution_time=run.execution_time,
         batches=tuple(sorted(batches, key=lambda batch: batch.finished_at)),
         audits=tuple(audits for audits in contents.audits if audits.run_id == run.run_id),
     )

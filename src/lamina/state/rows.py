@@ -207,6 +207,7 @@ def to_entry(row: AnyRow, batches: Iterable[BatchRecorded], audits: Iterable[Aud
         status=row.status or "running",
         started_at=Instant(row.started_at),
         finished_at=to_instant(row.finished_at),
+        execution_time=Instant(row.execution_time),
         batches=tuple(batches),
         audits=tuple(audits),
     )

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from lamina.errors import BadSchedule, BadTime
+from lamina.near_names import near_names
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import MICROS_PER_MINUTE, Instant
 
@@ -143,7 +143,7 @@ def _expand(expression: str) -> str:
     if text.startswith("@"):
         if text.lower() in _ALIASES:
             return _ALIASES[text.lower()]
-        near = get_close_matches(text.lower(), _ALIASES, n=1)
+        near = near_names(text.lower(), _ALIASES)
         known = ", ".join(f"`{alias}`" for alias in _ALIASES)
         raise BadSchedule(
             f"cron `{expression}` is not a known name",
@@ -180,7 +180,7 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as problem:
         by_lower = {known.lower(): known for known in available_timezones()}
-        near = get_close_matches(name.lower(), by_lower, n=1)
+        near = near_names(name.lower(), by_lower)
         hint = "Use an IANA name like `Europe/Berlin` or `UTC`"
         raise BadSchedule(
             f"`{name}` is not a known time zone",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import calendar
 from datetime import date
-from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadSchedule, BadTime
+from lamina.near_names import near_names
 from lamina.timeline.interval import MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, Instant, Interval
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Grain(Enum):
         by_name = {grain.value: grain for grain in cls}
         if wanted in by_name:
             return by_name[wanted]
-        near = get_close_matches(wanted, by_name, n=1)
+        near = near_names(wanted, by_name)
         choices = ", ".join(f"`{known}`" for known in by_name)
         raise BadSchedule(
             f"`{name}` is not an interval unit",

@@ -62,7 +62,7 @@ def test_what_a_blocking_audit_finds_is_not_published_and_stops_what_reads_it():
     assert isinstance(error, AuditFailed)
     assert error.message == "audit `no_late` found 1 row; nothing of this was published"
     assert error.hint is not None
-    assert "SELECT * FROM kept.no_late" in error.hint
+    assert "\n    lamina query 'SELECT * FROM kept.no_late'" in error.hint
     assert str(error.location) == "models/m.sql:7"
     assert error.interval == ("2024-01-04T00:00:00Z", "2024-01-05T00:00:00Z")
     node = next(node for node in report.to_dict()["nodes"] if node["name"] == ORDERS)

@@ -175,7 +175,7 @@ class FakeServices:
             open_application=self._open,
             parse_execution_time=lambda text: instant(text or NOW),
             init_project=self._init,
-            diagnose=lambda options: self.checks,
+            diagnose=self._diagnose,
             log_folder=lambda options: self.logs,
         )
 
@@ -183,6 +183,11 @@ class FakeServices:
         self.opened.append(options)
         self.application.emit = emit
         return self.application
+
+    def _diagnose(self, options: OpenOptions, emit: Callable[[Event], None]) -> tuple[Diagnosis, ...]:
+        for event in self.application.events:
+            emit(event)
+        return self.checks
 
     def _init(self, folder: Path, template: str, table_format: str) -> tuple[str, ...]:
         self.created.append((folder, template, table_format))

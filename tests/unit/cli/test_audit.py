@@ -67,7 +67,7 @@ def test_every_audit_has_a_line_and_the_command_answers_whether_one_failed(
     assert lines[-1] == (
         "failed: 4 audits of prod, 1 passed, 2 failed, 1 skipped, 1 of the failures does not block, in 1.5 s"
     )
-    assert "SELECT * FROM parquet.`/place`" in answer.stderr
+    assert "\n    lamina query 'SELECT * FROM parquet.`/place`'\n" in answer.stderr
     assert application.requests == [
         AuditsRequest(now=instant(NOW), environment="dev", select=("shop.orders",), start="2024-01-01", concurrency=2)
     ]
@@ -136,6 +136,7 @@ def test_history_shows_audits(lamina: Lamina, application: FakeApplication, is_j
             status="failed",
             started_at=instant(NOW),
             finished_at=instant(NOW),
+            execution_time=instant(NOW),
             audits=(recorded,),
         ),
     )

@@ -80,7 +80,7 @@ def test_failures_come_last_with_all_that_is_known_of_them(lamina: Lamina, appli
         "interval: 2024-01-02",
         "    SELECT 1 / 0\n    FROM orders",
         "hint: guard the divisor",
-        "`lamina build prod` goes on",
+        "`lamina build` goes on",
         "`lamina history run2`",
     ):
         assert expected in told

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.app.events import SparkStarted, SparkStarting
 from lamina.app.looking import ModelIntervals
 from lamina.app.ports import QueryResult
 from lamina.app.records import BatchRecorded, HistoryEntry
@@ -268,6 +269,7 @@ ENTRY = HistoryEntry(
     status="failed",
     started_at=instant("2024-01-08T00:00:00Z"),
     finished_at=instant("2024-01-08T00:01:05Z"),
+    execution_time=instant("2024-01-07T06:00:00Z"),
     batches=(
         BatchRecorded(
             run_id="abc123",
@@ -310,12 +312,16 @@ def test_runs_are_listed(lamina: Lamina, application: FakeApplication):
         "failed",
         "2024-01-08",
         "00:00:00",
+        "2024-01-07",
+        "06:00",
         "1",
         "min",
         "05",
         "s",
         "2",
         "1,200",
+        "shop.orders,",
+        "shop.revenue",
     ]
     assert application.requests == [(None, 20)]
 
@@ -326,6 +332,7 @@ def test_one_run_is_shown_with_its_batches_and_failures(lamina: Lamina, applicat
     text = lamina("history", "abc123").stdout
 
     assert "Run abc123: build of prod, failed, took 1 min 05 s" in text
+    assert "worked at 2024-01-07 06:00:00 UTC" in text
     assert "2024-01-01" in text
     assert "error LAM-SPARK-006: shop.revenue: division by zero" in text
     assert application.requests == [("abc123", 20)]
@@ -337,6 +344,8 @@ def test_history_as_json(lamina: Lamina, application: FakeApplication):
     (run,) = json.loads(lamina("history", "--limit", "1", "--json").stdout)["history"]
 
     assert (run["run_id"], run["seconds"]) == ("abc123", 65.0)
+    assert run["execution_time"] == "2024-01-07T06:00:00Z"
+    assert run["models"] == ["shop.orders", "shop.revenue"]
     assert run["batches"][0]["interval"] == ["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"]
     assert run["batches"][1]["error"]["code"] == "LAM-SPARK-006"
     assert application.requests == [(None, 1)]
@@ -370,6 +379,19 @@ def test_doctor_answers_one_with_a_fault_and_its_fix(lamina: Lamina, services: F
     assert answer.exit_code == 1
     assert "1 fault found" in answer.stdout
     assert "state: make the folder writable" in answer.stdout
+
+
+def test_doctor_announces_spark_before_it_answers(lamina: Lamina, services: FakeServices):
+    services.application.events = (
+        SparkStarting(detail="Spark at local[*]"),
+        SparkStarted(version="4.1.4", seconds=7.5),
+    )
+    services.checks = (GOOD,)
+
+    answer = lamina("doctor", "--json")
+
+    assert answer.stderr == "starting Spark at local[*]\nSpark 4.1.4 started in 7.5 s\n"
+    assert json.loads(answer.stdout)["checks"][0]["name"] == "Java"
 
 
 def test_doctor_as_json(lamina: Lamina, services: FakeServices):

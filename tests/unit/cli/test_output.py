@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lamina.app.ports import QueryResult
 from lamina.cli.present.words import count_of, interval_words, intervals_words, printable, seconds_words
+from lamina.graph.model import Column
 from lamina.timeline.interval import Interval
 from tests.kit.models import instant, model, ranges
 from tests.unit.cli.conftest import Lamina
@@ -153,3 +155,29 @@ def test_durations_are_as_coarse_as_they_are_long(seconds: float, words: str):
 
 def test_control_characters_are_made_visible():
     assert printable("a\x1bb\x00c\nd\te\u202e") == "a\\x1bb\\x00c\nd\te\\u202e"
+
+
+def test_sql_that_goes_to_a_file_is_neither_padded_nor_folded_nor_touched(
+    lamina: Lamina, application: FakeApplication, shop: Shop
+):
+    long = "SELECT '" + "x" * 150_000 + "' AS y,"
+    application.report, application.sql = shop.plan(), f"{long}\n  'a\tb ' AS z"
+
+    answer = lamina("plan", "--explain")
+
+    lines = answer.stdout.split("\n")
+    assert f"  {long}" in lines
+    assert "    'a\tb ' AS z" in lines
+    assert [line for line in lines if line.endswith(" ")] == []
+    assert max(len(line) for line in lines) == len(long) + 2
+
+
+def test_a_wide_cell_pads_no_other_line(lamina: Lamina, application: FakeApplication):
+    wide = "w" * 120_000
+    columns = (Column(name="a", type="int"), Column(name="b", type="string"))
+    application.result = QueryResult(columns=columns, rows=((1, "short"), (2, wide)), is_truncated=False)
+
+    lines = lamina("query", "SELECT 1").stdout.splitlines()
+
+    assert [line for line in lines if line.endswith(" ")] == []
+    assert any(line.endswith(wide) for line in lines)

@@ -316,3 +316,53 @@ def test_names_that_look_like_markup_are_taken_literally(lamina: Lamina, applica
     text = lamina("plan").stdout
 
     assert "+SELECT '[bold]x[/nothing]' AS y" in text
+
+
+def test_intervals_that_the_baseline_writes_are_named_where_it_is_shared(
+    lamina: Lamina, application: FakeApplication, shop: Shop
+):
+    shop.build()
+    shop.build("dev")
+    application.report = shop.plan("dev", now="2024-01-10")
+
+    answer = lamina("plan", "dev", "--target", "prod")
+
+    assert "shared, new intervals come from the baseline" in answer.stdout
+    assert ". shared shop.orders" in answer.stdout
+    assert "which alone writes it and lacks [2024-01-08T00:00:00Z, 2024-01-10T00:00:00Z)" in answer.stdout
+    assert "no interval is missing" not in answer.stderr
+    assert "are for prod to write" in answer.stderr
+    assert "`lamina run prod --target prod` writes those that are released" in answer.stderr
+    left = next(node for node in json.loads(lamina("plan", "dev", "--json").stdout)["nodes"])["left_to_baseline"]
+    assert left == [["2024-01-08T00:00:00Z", "2024-01-10T00:00:00Z"]]
+
+
+@pytest.mark.parametrize("command", ["build", "run"])
+def test_a_command_with_nothing_to_do_names_what_is_left_to_the_baseline(
+    lamina: Lamina, application: FakeApplication, shop: Shop, command: str
+):
+    shop.build()
+    shop.build("dev")
+    application.report = shop.plan("dev", now="2024-01-10", command=command)
+
+    answer = lamina(command, "dev")
+
+    assert "Nothing to do in dev right now" in answer.stdout
+    assert "New intervals of 1 model are for prod to write" in answer.stdout
+
+
+def test_a_change_says_why_it_is_breaking(lamina: Lamina, application: FakeApplication, shop: Shop):
+    shop.models.append(model("shop.totals", ["shop.revenue"]))
+    shop.world.change(*shop.models)
+    shop.build()
+    shop.change("shop.revenue", CHANGED)
+    application.report = shop.plan()
+
+    answer = lamina("plan")
+
+    assert any(
+        "shop.revenue" in line and "breaking: reaches shop.totals" in line for line in answer.stdout.splitlines()
+    )
+    assert "non-breaking: reaches no other table" in answer.stdout
+    nodes = {node["name"]: node["reaches"] for node in json.loads(lamina("plan", "--json").stdout)["nodes"]}
+    assert (nodes["shop.revenue"], nodes["shop.totals"]) == (["shop.totals"], [])

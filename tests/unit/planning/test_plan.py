@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lamina.errors import BadTime, HistoryLost, LaminaError, Location, NotYetSupported, UnknownName
-from lamina.graph.kinds import Custom, Embedded, IncrementalPolicy, Managed, View
+from lamina.graph.kinds import Custom, Embedded, IncrementalByUniqueKey, IncrementalPolicy, Managed, View
 from lamina.graph.model import FunctionCall, SqlText
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
@@ -437,3 +437,70 @@ def test_what_the_bounds_of_a_command_leave_out_is_shown():
     world.carry_out(plan)
     (step,) = make_plan(world.inputs("2024-01-10", flags=Flags(start="2024-01-04", end="2024-01-06"))).steps
     assert step.explanation.startswith("nothing to do within the bounds of this command, which leave out [2024-01-01")
+
+
+def test_what_the_baseline_has_to_write_is_said_of_what_is_shared():
+    world = World(orders(), model("shop.totals", ["shop.orders"]))
+    build(world, "2024-01-05")
+    plan = make_plan(world.inputs("2024-01-09", environment="dev"))
+    step = steps(plan)["shop.orders"]
+    assert (step.action, step.intervals) == ("skip", EMPTY)
+    assert step.left_to_baseline == ranges(("2024-01-05", "2024-01-09"))
+    assert step.left_to_baseline == steps(make_plan(world.inputs("2024-01-09")))["shop.orders"].intervals
+    assert step.explanation == (
+        "shared with the baseline `prod`, which alone writes it and lacks [2024-01-05T00:00:00Z, 2024-01-09T00:00:00Z)"
+    )
+    assert not plan.has_work
+
+
+def test_a_version_of_ones_own_follows_when_the_baseline_goes_on():
+    world = World(orders())
+    build(world, "2024-01-05")
+    world.change(orders(query="SELECT ds, 2 AS x FROM raw.orders"))
+    step = steps(make_plan(world.inputs("2024-01-09", environment="dev")))["shop.orders"]
+    assert step.intervals == ranges(("2024-01-01", "2024-01-05"))
+    assert step.left_to_baseline == ranges(("2024-01-05", "2024-01-09"))
+    assert step.explanation.endswith("follows when `prod` has it")
+
+
+@pytest.mark.parametrize("flags", [Flags(select=("shop.other",)), Flags(end="2024-01-04")])
+def test_nothing_is_left_to_the_baseline_that_was_not_asked_for(flags):
+    world = World(orders(), model("shop.other"))
+    build(world, "2024-01-05")
+    step = steps(make_plan(world.inputs("2024-01-09", environment="dev", flags=flags)))["shop.orders"]
+    assert step.left_to_baseline == EMPTY
+
+
+def test_the_baseline_leaves_nothing_to_itself():
+    world = World(orders())
+    build(world, "2024-01-05")
+    assert steps(make_plan(world.inputs("2024-01-09")))["shop.orders"].left_to_baseline == EMPTY
+
+
+def test_runs_of_a_shared_upsert_are_left_to_the_baseline():
+    upsert = model(
+        "shop.latest",
+        ["raw.orders"],
+        kind=IncrementalByUniqueKey(unique_key=("x",)),
+        query="SELECT ds, x FROM raw.orders WHERE ds BETWEEN @start_ds AND @end_ds",
+        start="2024-01-01",
+    )
+    world = World(upsert)
+    build(world, "2024-01-05")
+    step = steps(make_plan(world.inputs("2024-01-09", environment="dev")))["shop.latest"]
+    assert step.left_to_baseline == ranges(("2024-01-05", "2024-01-09"))
+
+
+def test_a_breaking_change_names_the_tables_that_it_reaches():
+    world = World(
+        orders(),
+        model("shop.page", ["shop.orders"], kind=View()),
+        model("shop.totals", ["shop.page"]),
+        model("shop.other", ["raw.x"]),
+    )
+    build(world, "2024-01-05")
+    world.change(*(orders(query="SELECT ds, 2 AS x FROM raw.orders"), *list(world.graph.models.values())[1:]))
+    found = steps(make_plan(world.inputs("2024-01-05")))
+    assert (found["shop.orders"].change, found["shop.orders"].reaches) == ("breaking", ("shop.totals",))
+    assert (found["shop.totals"].change, found["shop.totals"].reaches) == ("non_breaking", ())
+    assert found["shop.other"].reaches == ()

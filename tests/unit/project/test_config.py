@@ -14,6 +14,7 @@ from lamina.errors import (
 )
 from lamina.project.config import read_config
 from lamina.project.secrets import Secret, redact_url
+from lamina.project.variables import mistaken_variables
 
 
 def problems_of(content: str, **arguments: object) -> list[LaminaError]:
@@ -163,6 +164,56 @@ def test_environment_variables_override_any_key():
     assert config.defaults == {"cron": "@hourly"}
     assert config.target.schema == "elsewhere"
     assert read_config(content, environ=environ, overrides={"concurrency": 2}).concurrency == 2
+
+
+TARGETS = "name: shop\ndefault_target: dev\ntargets: {dev: {schema: a}, prod: {schema: b}, other: {schema: c}}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "variable", "chosen"),
+    [
+        (None, None, "dev"),
+        (None, "", "dev"),
+        (None, "prod", "prod"),
+        ("other", "prod", "other"),
+        ("other", "none", "other"),
+    ],
+)
+def test_an_option_wins_over_the_variable_and_that_over_the_file(option, variable, chosen):
+    environ = {} if variable is None else {"LAMINA_TARGET": variable}
+    assert read_config(TARGETS, target=option, environ=environ).target.name == chosen
+
+
+def test_an_unknown_target_says_that_the_variable_names_it():
+    with pytest.raises(UnknownName, match="environment variable `LAMINA_TARGET`") as caught:
+        read_config(TARGETS, environ={"LAMINA_TARGET": "prd"})
+    assert caught.value.hint == "did you mean `prod`?"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("LAMINA_STATE", "did you mean `LAMINA__STATE`?"),
+        ("LAMINA_SPARK_MASTER", "did you mean `LAMINA__SPARK__MASTER`?"),
+        ("LAMINA_SPARK__MASTER", "did you mean `LAMINA__SPARK__MASTER`?"),
+        ("LAMINA_DEFAULTS_CRON", "did you mean `LAMINA__DEFAULTS__CRON`?"),
+        ("LAMINA_CONCURENCY", "did you mean `LAMINA__CONCURRENCY`?"),
+        ("LAMINA_TARGETT", "did you mean `LAMINA_TARGET`?"),
+        ("lamina_target", "did you mean `LAMINA_TARGET`?"),
+        ("LAMINA_ENV", "say it with `--env`"),
+        ("LAMINA_EXECUTION_TIME", "say it with `--execution-time`"),
+    ],
+)
+def test_a_variable_that_looks_like_a_setting_is_told(name, hint):
+    assert mistaken_variables([name, "HOME"], "name: shop") == {name: hint}
+    assert mistaken_variables([name], f"state: ${{ENV:{name}}}") == {}
+
+
+def test_variables_that_mean_something_or_resemble_nothing_are_left_alone():
+    ours = ("LAMINA_TARGET", "LAMINA__STATE", "LAMINA_STOP_AT", "LAMINA_ALL_FAULTS", "LAMINA_REQUIRE_FORMATS")
+    ours += ("LAMINA_REQUIRE_SERVICES", "LAMINA_STRESS_SECONDS", "LAMINA_STRESS_SEED", "LAMINA_TEST_ENGINE")
+    ours += ("LAMINA_TEST_REMOTE", "LAMINA_UPDATE_GOLDEN", "LAMINA_ARGUMENTS", "LAMINA_HOME", "LAMINA_DB_PASSWORD")
+    assert mistaken_variables([*ours, "TARGET", "STATE"], "name: shop") == {}
 
 
 def test_a_wrong_override_names_its_variable():

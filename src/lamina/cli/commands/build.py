@@ -10,6 +10,7 @@ import click
 from lamina.cli.options import change_options, common_options, environment_options, examples, read_request
 from lamina.cli.present.plan import plan_text, warnings_text
 from lamina.cli.present.summary import show_outcome
+from lamina.cli.spelling import same_request
 from lamina.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,5 +58,5 @@ def build(invocation: Invocation, environment: str | None, is_agreed: bool, **fl
 
     with invocation.application() as (application, progress):
         report = application.build(request, announce)
-    show_outcome(output, report)
+    show_outcome(output, report, same_request(report.plan.now))
     return 1 if is_declined else report.exit_code

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 def doctor(invocation: Invocation) -> int:
     """Check what Lamina needs, with a fix for each fault.
 
-    Looked at are Java, Spark, formats, the catalog and the state.
+    Looked at are Java, Spark, formats, the catalog and the state. Spark is started for it, which is announced.
     """
-    checks = invocation.services.diagnose(invocation.open_options)
+    with invocation.progress() as progress:
+        checks = invocation.services.diagnose(invocation.open_options, progress.show)
     if invocation.output.is_json:
         invocation.output.document(checkup_document(checks))
     else:

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lamina.cli.commands.build import build
 from lamina.cli.options import change_options, common_options, environment_options, examples, read_request
 from lamina.cli.present.plan import (
     changes_anything,
+    indented,
     next_step,
     plan_text,
     queries_document,
-    queries_text,
+    query_title,
     warnings_text,
 )
 from lamina.cli.present.summary import failures_text, show_outcome
+from lamina.cli.spelling import same_request
 from lamina.errors import UsageError
 from lamina.graph.model import SqlBody
 
@@ -70,7 +73,7 @@ def plan(
         invocation.output.document(queries_document(report, queries) if is_explained else report.to_dict())
     else:
         _show(invocation, report, queries)
-        invocation.output.note(next_step(report))
+        invocation.output.note(next_step(report, same_request(report.plan.now, build)))
     if is_detailed and not report.exit_code and changes_anything(report):
         return CHANGES_FOUND
     return report.exit_code
@@ -108,14 +111,17 @@ def _apply(
             return not is_declined
 
         report = application.build(request, confirm)
-    show_outcome(invocation.output, report)
+    show_outcome(invocation.output, report, same_request(report.plan.now, build))
     return 1 if is_declined else report.exit_code
 
 
 def _show(invocation: Invocation, report: Report, queries: dict[str, str]) -> None:
     output = invocation.output
     output.note(*warnings_text(report))
-    output.result(plan_text(report, is_verbose=output.is_verbose), *queries_text(queries))
+    output.result(plan_text(report, is_verbose=output.is_verbose))
+    for name, sql in queries.items():
+        output.result("", query_title(name))
+        output.text(indented(sql))
     output.note(*failures_text(report))
 
 

@@ -8,6 +8,7 @@ import click
 
 from lamina.cli.options import common_options, due_options, environment_options, examples, read_request
 from lamina.cli.present.summary import show_outcome
+from lamina.cli.spelling import same_request
 
 if TYPE_CHECKING:
     from lamina.cli.invocation import Invocation
@@ -26,5 +27,5 @@ def run(invocation: Invocation, environment: str | None, **flags: Any) -> int:
     request = read_request("run", invocation, environment, flags)
     with invocation.application() as (application, _):
         report = application.run(request)
-    show_outcome(invocation.output, report)
+    show_outcome(invocation.output, report, same_request(report.plan.now))
     return report.exit_code

@@ -76,5 +76,5 @@ def _to_look_at(report: AuditsReport) -> Iterator[Text]:
         if row.error is not None and id(row.error) not in told:
             told.add(id(row.error))
             yield Text("\n").join([Text(), problem_text(row.error)])
-        if row.result.kept_at is not None:
-            yield Text(f"rows that {row.result.call} of {row.node} found: SELECT * FROM {row.result.kept_at}")
+        if row.result.looking is not None:
+            yield Text(f"rows that {row.result.call} of {row.node} found:\n    {row.result.looking}")

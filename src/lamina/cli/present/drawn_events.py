@@ -24,6 +24,7 @@ from lamina.app.events import (
     SparkStarting,
     StatementsNotRun,
     StatementsRun,
+    VariableIgnored,
     ViewsChanged,
     ViewsLeft,
     Waiting,
@@ -110,6 +111,7 @@ class _Lines:
                 | AuditsAsked()
                 | StatementsRun()
                 | StatementsNotRun()
+                | VariableIgnored()
             ):
                 pass
             case _:
@@ -198,6 +200,8 @@ def _lasting(event: Event) -> Text | None:
             return Text(f"failed {event.node}: {event.error.message}", style="red")
         case StatementsNotRun():
             return Text(f"failed {event.node}: a statement behind its view in {event.environment}", style="red")
+        case VariableIgnored():
+            return Text(f"environment variable `{event.name}` sets nothing: {event.hint}", style="yellow")
         case NodeSkipped():
             return Text(f"skipped {event.node}: {event.why}", style="yellow")
         case _:

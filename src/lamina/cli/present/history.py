@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lamina.app.report import SCHEMA_VERSION
 from lamina.cli.present.tables import plain_table
-from lamina.cli.present.words import date_time_words, interval_words, seconds_words
+from lamina.cli.present.words import date_time_words, interval_words, moment_words, seconds_words
 from lamina.timeline.interval import MICROS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from lamina.app.records import AuditsRecorded, BatchRecorded, HistoryEntry
 
 
+_SHOWN_MODELS = 3
+
+
 def history_document(entries: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Every run with its batches."""
     return {"schema_version": SCHEMA_VERSION, "history": [_run(entry) for entry in entries]}
@@ -30,9 +33,10 @@ def runs_text(entries: Sequence[HistoryEntry]) -> RenderableType:
     """Every run on a line."""
     if not entries:
         return Text("Nothing has been built yet")
-    table = plain_table(
-        "run", "command", "environment", "status", "started", took="right", batches="right", rows="right"
-    )
+    table = plain_table("run", "command", "environment", "status", "started", "worked at")
+    for name in ("took", "batches", "rows"):
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_column("models", overflow="fold")
     for entry in entries:
         seconds = _seconds(entry)
         table.add_row(
@@ -41,9 +45,11 @@ def runs_text(entries: Sequence[HistoryEntry]) -> RenderableType:
             entry.environment,
             _status(entry.status),
             date_time_words(entry.started_at),
+            moment_words(entry.execution_time),
             "" if seconds is None else seconds_words(seconds),
             str(len(entry.batches)),
             f"{sum(batch.rows or 0 for batch in entry.batches):,}",
+            _names(entry.nodes),
         )
     return table
 
@@ -56,7 +62,7 @@ def run_text(entry: HistoryEntry) -> RenderableType:
         "Run ",
         (entry.run_id, "bold"),
         f": {entry.command} of {entry.environment}, {entry.status}, {took}, "
-        f"started {date_time_words(entry.started_at)} UTC",
+        f"started {date_time_words(entry.started_at)} UTC, worked at {date_time_words(entry.execution_time)} UTC",
     )
     table = plain_table("model", "interval", "status", rows="right", seconds="right", statements="right")
     for batch in entry.batches:
@@ -75,6 +81,11 @@ def run_text(entry: HistoryEntry) -> RenderableType:
     if entry.audits:
         parts += ["", _audits_table(entry.audits)]
     return Group(*parts, *failures)
+
+
+def _names(nodes: Sequence[str]) -> str:
+    more = len(nodes) - _SHOWN_MODELS
+    return ", ".join(nodes[:_SHOWN_MODELS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _audits_table(audits: Sequence[AuditsRecorded]) -> Table:
@@ -118,6 +129,8 @@ def _run(entry: HistoryEntry) -> dict[str, Any]:
         "status": entry.status,
         "started_at": entry.started_at.isoformat(),
         "finished_at": entry.finished_at.isoformat() if entry.finished_at else None,
+        "execution_time": entry.execution_time.isoformat(),
+        "models": list(entry.nodes),
         "seconds": None if seconds is None else round(seconds, 3),
         "batches": [_batch(batch) for batch in entry.batches],
         "audits": [audit for recorded in entry.audits for audit in _audits(recorded)],

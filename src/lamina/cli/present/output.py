@@ -10,26 +10,37 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
+from rich.text import Text
+
+from lamina.cli.spelling import with_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.console import RenderableType
 
-# Text that goes to a file or another program is not folded: a line there is one line.
-_UNFOLDED = 100_000
+# Text that goes to a file or another program is not folded: a line there is one line, however long.
+_UNFOLDED = 2**31
 
 
 class Output:
     """The two streams of one command, and how much it is to say.
 
-    With `is_json` a command prints one document with `document` and nothing with `result`.
+    With `is_json` a command prints one document with `document` and nothing with `result`. `place` are the options that
+    commands in notes need to be about the same project and target.
     """
 
     def __init__(
-        self, *, is_json: bool = False, is_plain: bool = False, is_verbose: bool = False, is_debug: bool = False
+        self,
+        *,
+        is_json: bool = False,
+        is_plain: bool = False,
+        is_verbose: bool = False,
+        is_debug: bool = False,
+        place: str = "",
     ) -> None:
         self.is_json, self.is_verbose, self.is_debug = is_json, is_verbose, is_debug
+        self._place = place
         for stream in (sys.stdout, sys.stderr):
             _never_fail_on_characters(stream)
         self._stdout = sys.stdout
@@ -39,12 +50,14 @@ class Output:
     def result(self, *parts: RenderableType) -> None:
         """Print what the user asked for."""
         for part in parts:
-            self.results.print(part)
+            self.results.print(with_place(part, self._place) if isinstance(part, Text) else part)
 
     def note(self, *parts: RenderableType) -> None:
         """Print what accompanies the result: warnings, progress, what to do next."""
         for part in parts:
-            self.notes.print(part)
+            # A command is copied in one piece: what is too wide for the terminal is folded by the terminal alone.
+            is_text = isinstance(part, Text)
+            self.notes.print(with_place(part, self._place) if isinstance(part, Text) else part, soft_wrap=is_text)
 
     def text(self, text: str) -> None:
         """Print a result exactly as it is, a line end added if there is none."""
@@ -61,6 +74,8 @@ class Output:
 class _QuietConsole(Console):
     """A console that takes text literally and does not mind when its reader has gone."""
 
+    _is_piped = False
+
     def __init__(self, *, is_plain: bool, is_stderr: bool = False) -> None:
         super().__init__(
             file=None if is_stderr else sys.stdout,
@@ -72,6 +87,17 @@ class _QuietConsole(Console):
         )
         if not self.is_terminal and not os.environ.get("COLUMNS"):
             self.width = _UNFOLDED
+            self._is_piped = True
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print; a line that goes to a file or another program does not end in spaces that only fill a table."""
+        if not self._is_piped:
+            super().print(*objects, **how)
+            return
+        with self.capture() as captured:
+            super().print(*objects, **how)
+        lines = captured.get().split("\n")
+        super().print(Text("\n".join(line.rstrip(" ") for line in lines)), end="", soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
-from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
@@ -41,6 +40,7 @@ _ACTION_TITLES = {
     "skip": "left out",
     "blocked": "blocked",
 }
+_LEFT_TO_BASELINE = "shared, new intervals come from the baseline"
 _MARKS = {
     "build": ("+", "green"),
     "seed_and_build": ("+", "green"),
@@ -61,6 +61,9 @@ _COUNTED = {
     "remove": "to remove",
     "skip": "unchanged",
 }
+
+
+_SHOWN_NAMES = 5
 
 
 def changes_anything(report: Report) -> bool:
@@ -96,12 +99,14 @@ def _warning(notice: Notice) -> Text:
     return Text.assemble(("warning", "bold yellow"), " ", (notice.code, "bold"), f": {notice.message}")
 
 
-def queries_text(queries: Mapping[str, str]) -> tuple[RenderableType, ...]:
-    """The SQL that would be sent, model by model."""
-    return tuple(
-        Group("", Text.assemble("SQL of ", (name, "bold"), ":"), Padding(Text(sql), (0, 0, 0, 2)))
-        for name, sql in queries.items()
-    )
+def query_title(name: str) -> Text:
+    """What stands above the SQL of a model."""
+    return Text.assemble("SQL of ", (name, "bold"), ":")
+
+
+def indented(sql: str) -> str:
+    """SQL below its title, as it is otherwise."""
+    return "\n".join(f"  {line}" if line else line for line in sql.split("\n"))
 
 
 def queries_document(report: Report, queries: Mapping[str, str]) -> dict[str, Any]:
@@ -111,10 +116,9 @@ def queries_document(report: Report, queries: Mapping[str, str]) -> dict[str, An
     return {**document, "nodes": nodes}
 
 
-def next_step(report: Report) -> Text:
-    """What carries the plan out, or how it can be made possible."""
+def next_step(report: Report, command: str) -> Text:
+    """What carries the plan out, which is `command`, or how it can be made possible."""
     plan = report.plan
-    command = "lamina build" if plan.environment == plan.baseline else f"lamina build {plan.environment}"
     if plan.is_blocked:
         return Text("This plan cannot be built as it is: see what is blocked above", style="bold")
     if plan.has_work and all(step.action in {"skip", "wait"} for step in plan.steps):
@@ -123,8 +127,12 @@ def next_step(report: Report) -> Text:
         return Text(f"`{command}` carries this out")
     if any(step.action == "wait" or step.waiting_for for step in plan.steps):
         return Text("Nothing can be processed now: see what waits above")
+    left = left_to_baseline_text(plan)
     if plan.revision == 0:
-        return Text(f"Nothing has to be computed; `{command}` creates the environment")
+        creates = Text(f"Nothing has to be computed; `{command}` creates the environment")
+        return creates if left is None else Text("\n").join([creates, left])
+    if left is not None:
+        return Text("Nothing to compute here: the environment matches the project\n").append_text(left)
     return Text("Nothing to do: the environment matches the project and no interval is missing")
 
 
@@ -141,12 +149,30 @@ def _headline(report: Report) -> Text:
 
 
 def _is_unchanged(step: Step) -> bool:
-    return step.action == "skip" and step.reason == "unchanged"
+    return step.action == "skip" and step.reason == "unchanged" and step.left_to_baseline.is_empty
+
+
+def _is_left_to_baseline(step: Step) -> bool:
+    """Whether there is nothing to do here with a model, because another environment writes it."""
+    return step.action == "skip" and step.reason == "unchanged" and not step.left_to_baseline.is_empty
+
+
+def left_to_baseline_text(plan: Plan) -> Text | None:
+    """What the environment waits for that shares models with its baseline; `None` where that is nothing."""
+    number = sum(1 for step in plan.steps if not step.left_to_baseline.is_empty)
+    if not number:
+        return None
+    return Text(
+        f"New intervals of {count_of(number, 'model')} are for {plan.baseline} to write, which {plan.environment} "
+        f"shares or follows: `lamina run {plan.baseline}` writes those that are released"
+    )
 
 
 def _title(step: Step) -> str:
     if _is_unchanged(step):
         return "unchanged"
+    if _is_left_to_baseline(step):
+        return _LEFT_TO_BASELINE
     if step.action in _ACTION_TITLES:
         return _ACTION_TITLES[step.action]
     if step.action == "metadata" and step.questions:
@@ -161,7 +187,7 @@ def _tree(steps: Iterable[Step], *, is_verbose: bool, has_differences: bool) -> 
     groups: dict[str, list[Step]] = {}
     for step in steps:
         groups.setdefault(_title(step), []).append(step)
-    last = [*_ACTION_TITLES.values(), "unchanged"]
+    last = [*_ACTION_TITLES.values(), _LEFT_TO_BASELINE, "unchanged"]
     root = Tree("", hide_root=True)
     for title in sorted(groups, key=lambda title: last.index(title) + 1 if title in last else 0):
         branch = root.add(Text(title, style="bold"))
@@ -192,7 +218,7 @@ def _add_step(branch: Tree, step: Step, *, is_verbose: bool, has_differences: bo
 
 def _step_line(step: Step) -> Text:
     mark, style = _MARKS[step.action]
-    word = step.action.replace("_", " ")
+    word = "shared" if _is_left_to_baseline(step) else step.action.replace("_", " ")
     line = Text.assemble((f"{mark} {word} ", style), (step.node, "bold"), f"  {step.kind}")
     if step.version is not None:
         line.append(f"  {short(step.version)}", style="dim")
@@ -201,8 +227,21 @@ def _step_line(step: Step) -> Text:
             f" (was {short(step.previous_version)})" if step.version else f"  {short(step.previous_version)}", "dim"
         )
     if step.change is not None:
-        line.append(f"  {step.change.replace('_', '-')}", style="yellow")
+        line.append(f"  {step.change.replace('_', '-')}{_reached_words(step)}", style="yellow")
     return line
+
+
+def _reached_words(step: Step) -> str:
+    """Why a change is called breaking or not."""
+    match step.change:
+        case "breaking":
+            shown = ", ".join(step.reaches[:_SHOWN_NAMES])
+            more = f" and {len(step.reaches) - _SHOWN_NAMES} more" if len(step.reaches) > _SHOWN_NAMES else ""
+            return f": reaches {shown}{more}"
+        case "non_breaking":
+            return ": reaches no other table"
+        case _:
+            return ""
 
 
 def difference_text(difference: str) -> Text:
@@ -220,10 +259,16 @@ def difference_text(difference: str) -> Text:
     return text
 
 
+def _counted(step: Step) -> str:
+    if _is_left_to_baseline(step):
+        return "shared"
+    return "left out" if step.action == "skip" and not _is_unchanged(step) else _COUNTED[step.action]
+
+
 def _totals(plan: Plan) -> Text:
     numbers: dict[str, int] = {}
     for step in plan.steps:
-        word = "left out" if step.action == "skip" and not _is_unchanged(step) else _COUNTED[step.action]
+        word = _counted(step)
         numbers[word] = numbers.get(word, 0) + 1
     batches = sum(len(step.batches) for step in plan.steps)
     if "to build" in numbers:

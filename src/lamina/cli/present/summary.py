@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lamina.cli.present.plan import notices_text, plan_text, warnings_text
+from lamina.cli.present.plan import left_to_baseline_text, notices_text, plan_text, warnings_text
 from lamina.cli.present.problems import problem_text
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import count_of, date_time_words, seconds_words
@@ -26,8 +26,11 @@ _COUNTED = {"succeeded": "built", "failed": "failed", "skipped": "skipped", "reu
 _AUDITED = "audited"
 
 
-def show_outcome(output: Output, report: Report) -> None:
-    """Print the report of `build` or `run`: results on stdout, failures and what to do next on stderr."""
+def show_outcome(output: Output, report: Report, command: str) -> None:
+    """Print the report of `build` or `run`: results on stdout, failures and what to do next on stderr.
+
+    `command` is what was asked, as a person would type it.
+    """
     if output.is_json:
         output.document(report.to_dict())
         return
@@ -46,7 +49,7 @@ def show_outcome(output: Output, report: Report) -> None:
                 output.result(_results_table(report))
             output.result(_totals(report))
             output.note(*notices_text(report))
-            output.note(*_waiting(report), *_failures(report))
+            output.note(*_waiting(report), *_failures(report, command))
 
 
 def _results_table(report: Report) -> Table:
@@ -106,8 +109,10 @@ def _totals(report: Report) -> Text:
 
 
 def _nothing_to_do(report: Report) -> Iterator[Text]:
-    waiting = list(_waiting(report))
+    waiting, left = list(_waiting(report)), left_to_baseline_text(report.plan)
     name = report.plan.environment
+    if left is not None:
+        waiting.append(left)
     if waiting:
         yield Text(f"Nothing to do in {name} right now")
         yield from waiting
@@ -133,13 +138,14 @@ def failures_text(report: Report) -> Iterator[Text]:
             yield Text("\n").join([Text(), problem_text(result.error)])
 
 
-def _failures(report: Report) -> Iterator[Text]:
+def _failures(report: Report, command: str) -> Iterator[Text]:
     failed = list(failures_text(report))
     yield from failed
     if failed:
         plan = report.plan
-        again = f"lamina {plan.command} {plan.environment}"
         mend = "Fix what is named above" if plan.command == "build" else "Remove the cause named above"
-        yield Text(f"\n{mend}, then `{again}` goes on: what succeeded is not computed again", style="bold")
+        repeats = any(step.reason in {"restated", "forced"} for step in plan.steps)
+        goes_on = "computes it again" if repeats else "goes on: what succeeded is not computed again"
+        yield Text(f"\n{mend}, then `{command}` {goes_on}", style="bold")
         if report.run_id:
             yield Text(f"`lamina history {report.run_id}` lists every batch of this run")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
 from lamina.errors import BadModelResult
+from lamina.near_names import near_names
 from lamina.spark.types import can_read_as, type_text
 from lamina.sql.names import quote
 
@@ -53,5 +53,5 @@ def find_column(rows: DataFrame, name: str, key: str) -> str:
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    near = get_close_matches(name, names, n=1)
+    near = near_names(name, names)
     return f"did you mean `{near[0]}`?" if near else f"the columns are {', '.join(f'`{each}`' for each in names)}"
