@@ -38,6 +38,7 @@ def _changes_that_cannot_go_on(draft: Draft) -> Iterator[NotYetSupported]:
     for name, difference in draft.differences.items():
         model, former = draft.inputs.graph.models[name], _former(draft, name)
         is_settled = name in draft.continuations or name in draft.reset or draft.is_shared(name)
+        is_settled |= name in draft.refused
         if former is None or is_settled or not keeps_history(model):
             continue
         why = why_not_continued(draft.inputs, model, difference, former)
