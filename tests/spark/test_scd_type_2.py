@@ -265,6 +265,19 @@ def test_own_times_of_rows_never_bring_histories_out_of_order(engine: SparkEngin
     )
 
 
+def test_new_keys_begin_at_the_execution_time_where_that_is_asked_for(engine: SparkEngine) -> None:
+    kind = replace(BY_COLUMN, columns=("name",), updated_at_name="updated_at", execution_time_as_valid_from=True)
+    first = after(None, frame(engine, ITEMS, (1, "a", 1.0, JAN_1), (2, "b", 1.0, JAN_1)), kind, RUN_1)
+    assert cells(first) == in_order((1, "a", 1.0, JAN_1, RUN_1, None), (2, "b", 1.0, JAN_1, RUN_1, None))
+    source: Rows = [(1, "changed", 1.0, JAN_3), (2, "b", 1.0, JAN_1), (3, "new", 1.0, JAN_2)]
+    assert cells(after(first, frame(engine, ITEMS, *source), kind, JAN_4)) == in_order(
+        (1, "a", 1.0, JAN_1, RUN_1, JAN_3),
+        (1, "changed", 1.0, JAN_3, JAN_3, None),
+        (2, "b", 1.0, JAN_1, RUN_1, None),
+        (3, "new", 1.0, JAN_2, JAN_4, None),
+    )
+
+
 def test_changes_to_and_from_null_are_changes_and_other_columns_are_not_looked_at(engine: SparkEngine) -> None:
     kind = replace(BY_COLUMN, columns=("NAME",), invalidate_hard_deletes=False)
     base: Rows = [

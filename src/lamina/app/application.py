@@ -105,11 +105,14 @@ class Application(Querying):
 
     @staticmethod
     def _changes_anything(plan: Plan, before: Revision) -> bool:
-        return plan.has_work or before.number == 0 or dict(before.pointers) != dict(plan.pointers)
+        # What kept an environment from matching the project may have left the project.
+        is_complete = plan.final_status == "finalized" and before.status == "active"
+        is_moved = before.number == 0 or dict(before.pointers) != dict(plan.pointers)
+        return plan.has_work or is_complete or is_moved
 
     def _nothing_to_do(self, report: Report, plan: Plan, left: Followed | None) -> Report:
         upcoming = next_release(plan.models, plan.now) if plan.command == "run" else None
-        status = "failed" if plan.failures else "nothing_to_do"
+        status = "failed" if plan.failures else "blocked" if plan.refused else "nothing_to_do"
         return self._with_left(replace(report, status=status, next_release=upcoming), left)
 
     def _with_left(self, report: Report, left: Followed | None) -> Report:

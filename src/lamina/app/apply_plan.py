@@ -178,7 +178,7 @@ def _apply(
             audits += ask_due(ask_ports(recovery, ports.emit), plan, pointers, run_id, skips_audits=pace.skips_audits)
             results = with_statements(plan, results | unanswered(plan), followed)
             has_failed = any(result.status == "failed" for result in results.values())
-            status = "failed" if has_failed else "succeeded"
+            status = "failed" if has_failed else "blocked" if plan.refused else "succeeded"
     except PlanOutdated as error:
         status, outdated = "outdated", error
     except KeyboardInterrupt:

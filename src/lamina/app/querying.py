@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lamina.app.batch_request import with_declared
 from lamina.app.gather import environment_name, load_recorded, physical_names
 from lamina.app.identify import identify
 from lamina.app.looking import Looking, find_model, node_for
@@ -15,10 +16,12 @@ from lamina.environments.pointers import Revision
 from lamina.errors import LaminaError, UsageError
 from lamina.graph.catalogs import catalogs_used
 from lamina.graph.formats import formats_of
-from lamina.graph.kinds import folds, has_intervals
+from lamina.graph.kinds import IncrementalByTimeRange, View, folds, has_intervals
 from lamina.graph.model import SqlBody
+from lamina.graph.time_columns import time_kind
+from lamina.sql.names import quote
 from lamina.sql.query import analyse_query
-from lamina.sql.render import resolve_tables
+from lamina.sql.render import resolve_tables, time_condition, wrap_time_filter
 from lamina.timeline.interval import Interval
 from lamina.timeline.parse import as_end, as_start, parse_time
 
@@ -27,12 +30,13 @@ if TYPE_CHECKING:
 
     from lamina.app.ports import Engine, QueryResult
     from lamina.app.project_values import ProjectSettings
-    from lamina.app.records import Loaded
+    from lamina.app.records import Head, Loaded
     from lamina.app.storage import Storage
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.sql.render import TimeKind
     from lamina.timeline.interval import Instant
 
 
@@ -150,12 +154,38 @@ class Querying(Looking):
             names=physical,
             load_macros=self._ports.load_macros,
         )
-        return relations.query(model, _render_interval(model, start, end, now), now)
+        if isinstance(model.kind, View):
+            return with_declared(model, relations.reader_query(model, physical, now))
+        interval = _render_interval(model, start, end, now)
+        sql = with_declared(model, relations.query(model, interval, now))
+        return _inside(model, interval, sql, relations.heads.get(model.name))
 
     def _physical_names(self, graph: Graph) -> Mapping[NodeName, PhysicalName]:
         baseline = self._ports.project.settings().baseline
         identified = identify(self._ports.store, graph, (baseline,))
         return physical_names(graph, identified.versions, identified.loaded)
+
+
+def _inside(model: Model, interval: Interval | None, sql: str, head: Head | None) -> str:
+    """The query with the filter that keeps rows of other times from being written.
+
+    Its words depend on the column's type, which is known from the table, or from the query where that casts it.
+    """
+    if not isinstance(model.kind, IncrementalByTimeRange) or interval is None:
+        return sql
+    declared = model.kind.time_column
+    shaped = head.shape.columns if head is not None else ()
+    named = [each for each in (*(model.columns or ()), *shaped) if each.name.casefold() == declared.name.casefold()]
+    name = named[0].name if named else declared.name
+    known = next((kind for each in named if (kind := time_kind(each.type)) is not None), None)
+    guessed: TimeKind = "string" if declared.format is not None else "timestamp"
+    begin, end = (
+        moment.to_datetime().replace(tzinfo=None).isoformat(sep=" ") for moment in (interval.start, interval.end)
+    )
+    filtered = wrap_time_filter(sql, time_condition(name, known or guessed, begin, end, declared.format))
+    if known is not None:
+        return filtered
+    return f"{filtered} /* if {quote(name)} is a {guessed}: the filter follows the type that Spark finds */"
 
 
 def _render_interval(model: Model, start: str | None, end: str | None, now: Instant) -> Interval | None:

@@ -245,7 +245,7 @@ def planned(plan: Plan, settings: ProjectSettings) -> Report:
     return Report(
         plan=plan,
         settings=settings,
-        status="blocked" if plan.is_blocked else status,
+        status="blocked" if plan.is_blocked or (plan.refused and not plan.failures) else status,
         environment_status=plan.status,
         results=unanswered(plan),
     )

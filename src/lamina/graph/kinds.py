@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeGuard
 
@@ -246,6 +246,21 @@ def folds(kind: Kind) -> TypeGuard[FoldKind]:
     return isinstance(
         kind, IncrementalByUniqueKey | IncrementalByPartition | IncrementalUnmanaged | ScdType2ByTime | ScdType2ByColumn
     )
+
+
+_ABOUT_LATER_RUNS = (
+    *("when_matched", "merge_filter", "order_by"),
+    *("invalidate_hard_deletes", "columns", "updated_at_name"),
+    *("updated_at_as_valid_from", "execution_time_as_valid_from"),
+)
+"""What says how a run is put into the table, whatever rules the runs before it were put in by."""
+
+
+def with_rules_of(former: Kind, kind: Kind) -> Kind:
+    """A kind with the settings of another one of its sort that only later runs are put in by."""
+    if not folds(kind) or type(former) is not type(kind):
+        return former
+    return replace(former, **{name: getattr(kind, name) for name in _ABOUT_LATER_RUNS if hasattr(kind, name)})
 
 
 def is_keyed(kind: Kind) -> TypeGuard[KeyedKind]:

@@ -29,6 +29,7 @@ from lamina.graph.kinds import (
 )
 from lamina.graph.properties import Block
 from lamina.near_names import near_names
+from lamina.sql.time_formats import dialect_time_format
 from lamina.sql.values import Items, KindValue, Pair, Property, Text, Word, as_items, name_of, text_of
 from lamina.timeline.cron import Schedule
 
@@ -325,7 +326,7 @@ def _time_column(block: Block) -> TimeColumn:
     if written is None:
         block.refuse("time_column", "a column and a quoted format", hint="write `(ds, '%Y-%m-%d')`")
         return TimeColumn(name=name)
-    form = strftime_format(written)
+    form = dialect_time_format(written, block.dialect) or strftime_format(written)
     if form is None:
         block.problems.append(
             BadPropertyValue(f"`{written}` is not a time format", hint="write `'%Y-%m-%d'`", location=items[1].location)

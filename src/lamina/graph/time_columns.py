@@ -10,6 +10,7 @@ from lamina.timeline.grain import Grain
 
 if TYPE_CHECKING:
     from lamina.graph.kinds import TimeColumn
+    from lamina.sql.render import TimeKind
 
 INTEGER_TYPES = ("tinyint", "smallint", "int", "bigint")
 _TEXT_TYPES = ("string", "varchar", "char")
@@ -32,6 +33,17 @@ _SAID_BY = {
     "R": "hour minute",
 }
 _NEEDED = {Grain.YEAR: 1, Grain.MONTH: 2, Grain.DAY: 3, Grain.HOUR: 4}
+
+
+def time_kind(column_type: str | None) -> TimeKind | None:
+    """How a column of this type says when its rows are; None where it cannot, or where the type is not known."""
+    match column_type:
+        case "date" | "timestamp" | "timestamp_ntz" | "string":
+            return column_type
+        case str() as text if text in INTEGER_TYPES:
+            return "integer"
+        case _:
+            return None
 
 
 def why_inexact(column: TimeColumn, column_type: str, grain: Grain) -> tuple[str, str] | None:

@@ -128,6 +128,8 @@ class Draft:
     works: dict[NodeName, Work] = field(default_factory=dict)
     available: dict[NodeName, tuple[Instant, Intervals]] = field(default_factory=dict)
     blocked_by: dict[NodeName, tuple[NodeName, ...]] = field(default_factory=dict)
+    refused: Mapping[NodeName, str] = field(default_factory=dict)
+    """Nodes that cannot be built whatever else is, and why."""
     unready: dict[NodeName, str] = field(default_factory=dict)
     """Nodes that will have no table after this plan, and why; nothing that reads them can be built."""
     without_rows: dict[NodeName, str] = field(default_factory=dict)

@@ -51,6 +51,8 @@ def _explained(
 ) -> Step:
     if step.action == "wait" and why_unready is not None:
         return replace(step, explanation=f"waits: {why_unready}{_waits(step).removeprefix(', rest waits')}")
+    if step.action == "blocked" and why_unready is not None and not blocked_by:
+        return replace(step, explanation=f"blocked: {why_unready}")
     return replace(step, explanation=_sentence(step, blocked_by, is_chosen, shared_with))
 
 

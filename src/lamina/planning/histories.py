@@ -38,13 +38,16 @@ def _changes_that_cannot_go_on(draft: Draft) -> Iterator[NotYetSupported]:
     for name, difference in draft.differences.items():
         model, former = draft.inputs.graph.models[name], _former(draft, name)
         is_settled = name in draft.continuations or name in draft.reset or draft.is_shared(name)
+        is_settled |= name in draft.refused
         if former is None or is_settled or not keeps_history(model):
             continue
         why = why_not_continued(draft.inputs, model, difference, former)
         yield NotYetSupported(
             f"`{name}` changed and asks to keep its history (`replay_on_change` or `forward_only`), which this "
             f"release cannot do {why}",
-            hint=f"`--reset {name}` builds it anew over its whole history, which is lost; nothing else does",
+            hint=f"take the change back to go on with the rows that are there, or make it in a model of another name, "
+            f"which begins a history of its own while `{name}` goes on; `--reset {name}` builds it anew, and its "
+            "history is lost",
             location=model.location,
             node=name,
         )

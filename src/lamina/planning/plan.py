@@ -24,7 +24,7 @@ from lamina.planning.reasons import UNCHANGED, differences
 from lamina.planning.replay import continuations_of, has_runs, restating_begins_anew, with_continuations
 from lamina.planning.selection import select
 from lamina.planning.steps import Plan, ReadWindow, Seeding, Step
-from lamina.planning.support import limitations, unsupported
+from lamina.planning.support import blocked_by_kind, limitations, unsupported
 from lamina.planning.whole_work import whole_work
 from lamina.sql.on_demand import changed_columns, unified_diff
 from lamina.timeline.interval import Interval
@@ -74,6 +74,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
             for step in steps
             if step.physical is not None and (step.has_work or not step.redone.is_empty)
         },
+        refused=frozenset(draft.refused) & draft.chosen,
         standalone=due_alone(draft),
         warnings=(
             *inputs.graph.warnings,
@@ -191,6 +192,7 @@ def _draft(inputs: PlanInputs) -> Draft:
         chosen |= inputs.graph.ancestors(chosen) & stale
     if flags.changes_only:
         chosen &= modified
+    refused = blocked_by_kind(inputs.graph)
     continuations = continuations_of(inputs, before, found, reset)
     inputs = with_continuations(inputs, {name: each for name, each in continuations.items() if name in chosen})
     forks = forks_of(inputs, chosen, restated, reset)
@@ -203,12 +205,13 @@ def _draft(inputs: PlanInputs) -> Draft:
         chosen=chosen,
         restated=restated,
         reset=reset,
+        refused=refused,
         starts=starts_of(inputs.graph, inputs.now, inputs.default_start),
     )
 
 
 def _stale_unchosen(draft: Draft, name: NodeName) -> tuple[NodeName, ...]:
-    if name not in draft.chosen:
+    if name not in draft.chosen or name in draft.refused:
         return ()
     if not draft.differences[name].is_version_new and not draft.inputs.flags.force:
         return ()
@@ -222,7 +225,7 @@ def _work_of(draft: Draft, name: NodeName) -> Work:
     """What a node needs; also notes nodes that cannot have a table yet."""
     model = draft.inputs.graph.models[name]
     facts = draft.facts(name)
-    is_idle = name not in draft.chosen or bool(draft.blocked_by[name])
+    is_idle = name not in draft.chosen or bool(draft.blocked_by[name]) or name in draft.refused
     waits_for = next((parent for parent in draft.inputs.graph.parents(name) if parent in draft.unready), None)
     if waits_for is not None and not (facts and facts.head_sequence):
         draft.unready[name] = f"`{waits_for}` above it has no data yet"
@@ -312,7 +315,7 @@ def _step(draft: Draft, name: NodeName) -> Step:
         is_chosen=name in draft.chosen,
         baseline=inputs.baseline_name,
         is_shared=draft.is_shared(name),
-        why_unready=draft.unready.get(name) or draft.without_rows.get(name),
+        why_unready=draft.refused.get(name) or draft.unready.get(name) or draft.without_rows.get(name),
     )
 
 
@@ -372,6 +375,8 @@ def _action(draft: Draft, name: NodeName, has_batches: bool) -> Action:
         return "blocked"
     if name not in draft.chosen:
         return "skip"
+    if name in draft.refused:
+        return "blocked"
     if has_batches:
         return "build"
     if name in draft.unready or name in draft.without_rows:
@@ -486,7 +491,7 @@ def _final_status(draft: Draft) -> Status:
         # Only a build knows the project, so only a build can say that everything matches it.
         return draft.inputs.environment.status
     stale = {name for name, difference in draft.differences.items() if difference.is_version_new}
-    left = {name for name in stale if name not in draft.chosen or draft.blocked_by[name]}
+    left = {name for name in stale if name not in draft.chosen or draft.blocked_by[name] or name in draft.refused}
     left |= set(draft.unready)
     gone = set(draft.before) - set(draft.inputs.graph.models)
     keeps_removed = gone and (

@@ -16,8 +16,10 @@ from lamina.graph.kinds import (
     folds,
     may_be_restated,
     stores_rows,
+    with_rules_of,
 )
 from lamina.graph.spans import uses_span
+from lamina.identity.fingerprint import config_hash
 from lamina.identity.naming import next_name
 from lamina.planning.inputs import Copy
 from lamina.timeline.interval import EMPTY
@@ -91,15 +93,18 @@ def why_not_continued(inputs: PlanInputs, model: Model, difference: Difference, 
     if difference.reason == "upstream_changed":
         return None
     before = inputs.previous.get(model.name)
-    if difference.reason != "query_changed" or before is None or not _has_same_config(inputs, model):
+    is_own = difference.reason in {"query_changed", "config_changed"}
+    if before is None or not is_own or not _fits_config(inputs, before, model):
         return "where keys, partitions or other settings changed"
+    if difference.reason == "config_changed":
+        return None
     return None if _columns_fit(before, model) else "where columns go away or are not known"
 
 
-def _has_same_config(inputs: PlanInputs, model: Model) -> bool:
+def _fits_config(inputs: PlanInputs, former: Model, model: Model) -> bool:
     """Whether keys, partitions, format and the like are those that the rows were written with."""
-    former = inputs.previous_fingerprints.get(model.name)
-    return former is not None and former.config == inputs.versions[model.name].fingerprint.config
+    as_now = replace(former, kind=with_rules_of(former.kind, model.kind))
+    return config_hash(as_now) == inputs.versions[model.name].fingerprint.config
 
 
 def _columns_fit(former: Model, model: Model) -> bool:

@@ -209,6 +209,8 @@ class Plan:
     marks: Mapping[PhysicalName, int] = field(default_factory=lambda: MappingProxyType({}))
     failures: Mapping[NodeName, LaminaError] = field(default_factory=lambda: MappingProxyType({}))
     """Models whose signals gave no answer; what they were asked about waits."""
+    refused: frozenset[NodeName] = frozenset()
+    """Selected models that cannot be built, which keeps nothing else from it."""
     standalone: tuple[str, ...] = ()
     """Standalone audits to ask about what is there already; those that read what is computed are asked as well."""
     warnings: tuple[Notice, ...] = ()
@@ -222,5 +224,5 @@ class Plan:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether something selected cannot be done without a person."""
-        return any(step.action == "blocked" for step in self.steps)
+        """Whether something selected cannot be done without a person who settles first what else is done."""
+        return any(step.action == "blocked" and step.node not in self.refused for step in self.steps)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lamina.graph.catalogs import CatalogAbilities
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
+    from lamina.graph.names import NodeName
     from lamina.planning.inputs import Flags
 
 _KINDS = (Full, View, Embedded, Seed, IncrementalByTimeRange, External)
@@ -56,14 +57,22 @@ def unsupported(graph: Graph, flags: Flags, catalogs: Mapping[str, CatalogAbilit
             )
 
 
+def blocked_by_kind(graph: Graph) -> Mapping[NodeName, str]:
+    """Models of kinds that cannot be built, those that read them, and why; all others can do without them."""
+    found: dict[NodeName, str] = {}
+    for name, model in graph.models.items():
+        above = next((parent for parent in graph.parents(name) if parent in found), None)
+        if not isinstance(model.kind, _KINDS) and not folds(model.kind):
+            found[name] = (
+                f"it is of kind {model.kind.name}, which this release cannot build: {_WHY[model.kind.name]}; use FULL "
+                "or INCREMENTAL_BY_TIME_RANGE, or set `enabled false` on the model"
+            )
+        elif above is not None:
+            found[name] = f"it reads `{above}`, which is blocked"
+    return found
+
+
 def _unsupported_model(model: Model) -> Iterator[NotYetSupported]:
-    if not isinstance(model.kind, _KINDS) and not folds(model.kind):
-        yield NotYetSupported(
-            f"`{model.name}` is of kind {model.kind.name}, which this release cannot build: {_WHY[model.kind.name]}",
-            hint="use FULL or INCREMENTAL_BY_TIME_RANGE, or set `enabled false` on the model",
-            location=model.location,
-            node=model.name,
-        )
     yield from _unsupported_format(model)
     if model.signals and not has_intervals(model.kind):
         yield NotYetSupported(

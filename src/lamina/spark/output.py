@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from lamina.errors import BadModelResult
-from lamina.graph.time_columns import why_inexact
+from lamina.graph.time_columns import time_kind, why_inexact
 from lamina.spark.partitions import HIDDEN_PREFIX
-from lamina.spark.types import has_void, is_integer, stored_type
+from lamina.spark.types import has_void, stored_type
 from lamina.sql.names import quote
 from lamina.sql.render import time_condition
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lamina.app.ports import FormerColumns
     from lamina.graph.kinds import TimeColumn
     from lamina.graph.model import Column
-    from lamina.sql.render import TimeKind
     from lamina.timeline.grain import Grain
     from lamina.timeline.interval import Instant, Interval
 
@@ -85,7 +84,7 @@ def find_time_column(columns: Sequence[Column], declared: TimeColumn, grain: Gra
             f"the time column `{declared.name}` is not among the output's columns: {names}",
             hint="select the column in the query, or name another one in `time_column`",
         )
-    if _time_kind(found) is None:
+    if time_kind(found.type) is None:
         raise BadModelResult(
             f"the time column `{found.name}` has type `{found.type}`, which cannot hold a time",
             hint="cast it to `date`, `timestamp`, or to text or an integer with a `format` in `time_column`",
@@ -98,20 +97,10 @@ def find_time_column(columns: Sequence[Column], declared: TimeColumn, grain: Gra
 
 def in_interval(time: Column, declared: TimeColumn, interval: Interval) -> str:
     """The condition that holds for rows inside the interval."""
-    kind = _time_kind(time)
+    kind = time_kind(time.type)
     if kind is None:
         raise BadModelResult(f"the time column `{time.name}` has type `{time.type}`, which cannot hold a time")
     return time_condition(time.name, kind, _clock(interval.start), _clock(interval.end), declared.format)
-
-
-def _time_kind(column: Column) -> TimeKind | None:
-    match column.type:
-        case "date" | "timestamp" | "timestamp_ntz" | "string":
-            return column.type
-        case str() as text if is_integer(text):
-            return "integer"
-        case _:
-            return None
 
 
 def _clock(instant: Instant) -> str:

@@ -10,8 +10,8 @@ from lamina.app.events import BatchFinished
 from lamina.app.records import LoadRequest
 from lamina.app.requests import PlanRequest
 from lamina.errors import UnknownEnvironment, UsageError
-from lamina.graph.kinds import Embedded, Seed, View
-from lamina.graph.model import SeedBody
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, Managed, Seed, TimeColumn, View
+from lamina.graph.model import Column, SeedBody
 from lamina.timeline.grain import Grain
 from tests.kit.app import LEASE_TIME, Killed, Place, january, orders, reading, shop, statuses
 from tests.kit.models import daily, instant, model, ranges
@@ -467,3 +467,70 @@ def test_a_query_is_rendered_by_the_files_or_by_what_an_environment_runs():
     assert shown["shop.orders"] in rendered("shop.totals", "prod")
     with pytest.raises(UnknownEnvironment):
         rendered("shop.orders", "dev")
+
+
+@pytest.mark.parametrize(
+    ("column", "time_format", "condition"),
+    [
+        ("date", None, "`ds` >= DATE '2024-01-03' AND `ds` < DATE '2024-01-05'"),
+        ("timestamp_ntz", None, "`ds` >= TIMESTAMP_NTZ '2024-01-03 00:00:00'"),
+        ("int", "%Y%m%d", "`ds` >= 20240103"),
+        (None, None, "`ds` >= TIMESTAMP '2024-01-03 00:00:00+00:00'"),
+        (None, "%Y-%m-%d", "`ds` >= '2024-01-03'"),
+    ],
+)
+def test_what_is_rendered_has_the_filter_on_the_output(column: str | None, time_format: str | None, condition: str):
+    kind = IncrementalByTimeRange(time_column=TimeColumn(name="DS", format=time_format))
+    columns = (Column(name="ds", type=column), Column(name="x"))
+    made = replace(reading("shop.orders", "raw.orders", kind=kind), columns=columns)
+    application = Place(made).process().application()
+    now = instant("2024-02-01")
+    sql = application.render("shop.orders", start="2024-01-03", end="2024-01-04", now=now)
+    assert sql.startswith("SELECT * FROM (\nSELECT ds, x FROM `raw`.`orders` AS `orders`\n) AS ")
+    assert condition in sql
+    assert ("the filter follows the type" in sql) == (column is None)
+
+
+def test_what_is_rendered_is_cast_to_the_declared_columns_and_a_view_reads_versions():
+    declared = (Column(name="ds", type="date"), Column(name="x", type="bigint"))
+    whole = replace(reading("shop.whole", "shop.orders"), columns=declared, columns_are_declared=True)
+    place = Place(orders(), whole, reading("shop.seen", "shop.whole", kind=View()), sources={"raw.orders": january(9)})
+    place.build("2024-01-04")
+    application = place.process().application()
+
+    def rendered(name: str) -> str:
+        return application.render(name, start=None, end=None, now=instant("2024-01-04"), environment="prod")
+
+    assert rendered("shop.whole").startswith("SELECT CAST(`ds` AS date) AS `ds`, CAST(`x` AS bigint) AS `x` FROM (")
+    assert "WHERE" not in rendered("shop.whole")
+    pointers = place.store.load(LoadRequest(environments=("prod",))).revisions["prod"].pointers
+    schema, _, table = str(pointers["shop.whole"].physical).partition(".")
+    assert rendered("shop.seen") == f"SELECT ds, x FROM `{schema}`.`{table}` AS `whole`"
+
+
+def test_a_model_that_cannot_be_built_is_blocked_and_the_others_are_built():
+    managed = model("shop.live", ["shop.orders"], kind=Managed())
+    below = reading("shop.on_live", "shop.live")
+    place = Place(orders(), reading("shop.totals", "shop.orders"), managed, below, sources={"raw.orders": january(9)})
+    report = place.process().plan("2024-01-04")
+    assert (report.status, report.exit_code) == ("blocked", 1)
+    report = place.build("2024-01-04")
+    assert (report.status, report.exit_code) == ("blocked", 1)
+    assert statuses(report) == {"shop.orders": "succeeded", "shop.totals": "succeeded"}
+    nodes = {node["name"]: node for node in report.to_dict()["nodes"]}
+    assert {name: node["action"] for name, node in nodes.items()} == {
+        "shop.orders": "build",
+        "shop.totals": "build",
+        "shop.live": "blocked",
+        "shop.on_live": "blocked",
+    }
+    assert "of kind MANAGED" in nodes["shop.live"]["explanation"]
+    assert len(place.rows("shop.orders")) == 3
+    again = place.build("2024-01-04")
+    assert (again.status, again.exit_code, again.results) == ("blocked", 1, {})
+    assert place.build("2024-01-04", select=("shop.totals",)).exit_code == 0
+    assert (place.run("2024-01-05").status, len(place.rows("shop.orders"))) == ("succeeded", 4)
+    place.project.models = (orders(), reading("shop.totals", "shop.orders"))
+    report = place.build("2024-01-05")
+    assert (report.exit_code, report.results, report.environment_status) == (0, {}, "finalized")
+    assert place.build("2024-01-05").status == "nothing_to_do"

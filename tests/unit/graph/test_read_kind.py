@@ -273,6 +273,42 @@ def test_forward_only_may_not_contradict_itself():
     assert type(problem(text + SELECT)) is DefinitionError
 
 
+@pytest.mark.parametrize(
+    ("dialect", "written", "expected"),
+    [
+        ("snowflake", "YYYY-MM-DD", "%Y-%m-%d"),
+        ("snowflake", "yyyy-mm-dd", "%Y-%m-%d"),
+        ("snowflake", "yyyy-mm-dd hh24:mi:ss.ff6", "%Y-%m-%d %H:%M:%S.%f"),
+        ("snowflake", 'YYYY-MM-DD"T"HH24:MI', "%Y-%m-%dT%H:%M"),
+        ("snowflake", "%Y-%m-%d", "%Y-%m-%d"),
+        ("snowflake", "yyyy-MM-dd HH:mm", None),
+        ("postgres", "YYYY-MM-DD HH24:MI:SS", "%Y-%m-%d %H:%M:%S"),
+        ("postgres", "yyyymmdd", "%Y%m%d"),
+        ("redshift", "YYYYMMDD", "%Y%m%d"),
+        ("oracle", "YYYYMMDD", "%Y%m%d"),
+        ("tsql", "yyyy-MM-dd HH:mm:ss", "%Y-%m-%d %H:%M:%S"),
+        ("mysql", "%Y-%m-%d %H:%i:%s", "%Y-%m-%d %H:%M:%S"),
+        ("trino", "%d %M %Y", "%d %B %Y"),
+        ("trino", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M"),
+        ("bigquery", "%F %T", "%F %T"),
+        ("bigquery", "%Y-%m-%d %H:%M:%E6S", "%Y-%m-%d %H:%M:%S.%f"),
+        ("bigquery", "%Y-%m-%d", "%Y-%m-%d"),
+        ("duckdb", "%Y-%m-%d", "%Y-%m-%d"),
+        ("duckdb", "yyyy-MM-dd", "%Y-%m-%d"),
+        ("spark", "yyyy-MM-dd HH:mm", "%Y-%m-%d %H:%M"),
+        ("databricks", "yyyyMMdd", "%Y%m%d"),
+    ],
+)
+def test_time_formats_follow_the_dialect(dialect: str, written: str, expected: str | None):
+    text = f"MODEL (name a, dialect {dialect}, kind INCREMENTAL_BY_TIME_RANGE (time_column (ds, '{written}'))); "
+    if expected is None:
+        # A mix of two dialects' words is read as Spark reads it.
+        expected = strftime_format(written)
+    kind = read_one(text + SELECT).kind
+    assert isinstance(kind, IncrementalByTimeRange)
+    assert kind.time_column.format == expected
+
+
 def test_time_formats_are_translated():
     assert strftime_format("%d.%m.%Y") == "%d.%m.%Y"
     assert strftime_format("yyyyMMdd") == "%Y%m%d"

@@ -13,9 +13,11 @@ from lamina.graph.kinds import (
     IncrementalByUniqueKey,
     IncrementalPolicy,
     IncrementalUnmanaged,
+    ScdType2ByColumn,
     ScdType2ByTime,
 )
 from lamina.graph.model import Model
+from lamina.graph.names import NodeName
 from lamina.graph.spans import uses_span
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
@@ -214,7 +216,47 @@ def test_a_history_that_cannot_go_on_is_refused(kind: Any, query: str, settings:
     with pytest.raises(NotYetSupported) as caught:
         planned(world, "2024-01-05T12:00:00Z")
     assert caught.value.message.endswith(why)
-    assert (caught.value.hint or "").startswith("`--reset shop.t` builds it anew over its whole history")
+    assert "`--reset shop.t` builds it anew, and its history is lost" in (caught.value.hint or "")
+    # What the hint offers instead.
+    world.change(folding(HISTORY), replace(folding(kind, query=query, **settings), name=NodeName("shop.other")))
+    plan = make_plan(world.inputs("2024-01-05T12:00:00Z"))
+    assert {step.node: step.action for step in plan.steps} == {"shop.t": "skip", "shop.other": "build"}
+
+
+BY_COLUMN = ScdType2ByColumn(unique_key=("x",), columns=("ds",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (HISTORY, replace(HISTORY, invalidate_hard_deletes=True)),
+        (HISTORY, replace(HISTORY, updated_at_name="ds", updated_at_as_valid_from=True)),
+        (BY_COLUMN, replace(BY_COLUMN, columns=(), updated_at_name="ds", execution_time_as_valid_from=True)),
+    ],
+)
+@pytest.mark.parametrize("query", [OVER_TIME, CHANGED])
+def test_a_history_goes_on_by_other_rules_for_later_runs(before: Any, after: Any, query: str):
+    world = World(folding(before))
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(folding(after, query=query))
+    _, step = planned(world, "2024-01-06T12:00:00Z")
+    assert (step.action, step.change, spans(step)) == (
+        "seed_and_build",
+        "forward_only",
+        [("2024-01-05", "2024-01-06")],
+    )
+    assert not step.batches[0].begins_anew
+
+
+@pytest.mark.parametrize(
+    "after", [{"valid_from_name": "since"}, {"time_data_type": "date"}, {"unique_key": ("ds",)}], ids=str
+)
+def test_a_history_does_not_go_on_with_other_keys_or_columns_of_validity(after: dict[str, Any]):
+    world = World(folding(HISTORY))
+    planned(world, "2024-01-05T12:00:00Z")
+    world.change(folding(replace(HISTORY, **after)))
+    with pytest.raises(NotYetSupported, match="where keys, partitions or other settings changed"):
+        planned(world, "2024-01-05T12:00:00Z")
 
 
 KEPT = replace(UPSERT, policy=IncrementalPolicy(forward_only=True))

@@ -375,12 +375,48 @@ def test_an_embedded_model_has_no_table_but_reaches_its_readers():
     assert found["shop.t"].reason == "upstream_changed"
 
 
-def test_kinds_that_cannot_be_built_yet_are_all_named():
-    world = World(
+def test_a_kind_that_cannot_be_built_blocks_what_reads_it_and_nothing_else():
+    models = (
         model("shop.a", kind=Managed()),
+        model("shop.b", ["shop.a"], kind=View()),
+        model("shop.c", ["shop.b"]),
+        model("shop.d", kind=Custom(materialization="mine")),
+        model("shop.e"),
+        model("shop.f", ["shop.e"]),
+    )
+    world = World(*models)
+    blocked = {"shop.a", "shop.b", "shop.c", "shop.d"}
+    plan = make_plan(world.inputs("2024-01-05"))
+    found = steps(plan)
+    assert {name for name, step in found.items() if step.action == "blocked"} == plan.refused == blocked
+    assert (found["shop.e"].action, found["shop.f"].action) == ("build", "build")
+    assert found["shop.a"].explanation.startswith("blocked: it is of kind MANAGED, which this release cannot build")
+    assert found["shop.c"].explanation == "blocked: it reads `shop.b`, which is blocked"
+    assert set(plan.pointers) == {"shop.e", "shop.f"}
+    assert (plan.is_blocked, plan.final_status) == (False, "active")
+
+    plan = build(world, "2024-01-05")
+    again = make_plan(world.inputs("2024-01-05"))
+    assert (again.has_work, again.refused) == (False, blocked)
+    without = make_plan(world.inputs("2024-01-05", flags=Flags(select=("shop.f",))))
+    assert (without.refused, without.is_blocked) == (frozenset(), False)
+
+
+def test_a_model_that_becomes_one_that_cannot_be_built_stays_shown_as_it_was():
+    world = World(model("shop.a"), model("shop.b", ["shop.a"]))
+    before = build(world, "2024-01-05").pointers
+    world.change(model("shop.a", kind=Managed()), model("shop.b", ["shop.a"]))
+    plan = make_plan(world.inputs("2024-01-05"))
+    assert plan.refused == {"shop.a", "shop.b"}
+    assert dict(plan.pointers) == dict(before)
+
+
+def test_what_cannot_be_written_is_all_named():
+    world = World(
+        model("shop.a", table_format="hudi"),
         model("shop.b", table_format="hudi"),
         model("shop.c"),
-        model("shop.d", kind=Custom(materialization="mine")),
+        model("shop.d", table_format="hudi"),
     )
     with pytest.raises(LaminaError) as caught:
         make_plan(world.inputs("2024-01-05"))

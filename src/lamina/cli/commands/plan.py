@@ -131,7 +131,7 @@ def _queries(application: LateApplication, report: Report) -> dict[str, str]:
     found: dict[str, str] = {}
     for step in plan.steps:
         if step.computes and step.batches and isinstance(plan.models[step.node].body, SqlBody):
-            interval = step.batches[0].interval
+            interval = step.batches[0].time
             start, end = interval.to_pair() if interval else (None, None)
             found[step.node] = application.render(step.node, start=start, end=end, now=plan.now)
     return found

@@ -121,6 +121,10 @@ def next_step(report: Report, command: str) -> Text:
     plan = report.plan
     if plan.is_blocked:
         return Text("This plan cannot be built as it is: see what is blocked above", style="bold")
+    if plan.refused and not plan.has_work:
+        return Text("Nothing else has to be built: see what is blocked above", style="bold")
+    if plan.refused:
+        return Text(f"`{command}` carries this out, all but what is blocked above", style="bold")
     if plan.has_work and all(step.action in {"skip", "wait"} for step in plan.steps):
         return Text(f"Nothing can be processed now: see what waits above; `{command}` makes the tables, without rows")
     if plan.has_work:

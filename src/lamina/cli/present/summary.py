@@ -38,7 +38,7 @@ def show_outcome(output: Output, report: Report, command: str) -> None:
         case "nothing_to_do":
             output.note(*warnings_text(report))
             output.result(*_nothing_to_do(report))
-        case "blocked":
+        case "blocked" if report.plan.is_blocked:
             output.note(*warnings_text(report))
             output.result(plan_text(report, is_verbose=output.is_verbose, has_differences=False))
             output.note(Text("Blocked: nothing was changed", style="bold red"))
@@ -49,7 +49,7 @@ def show_outcome(output: Output, report: Report, command: str) -> None:
                 output.result(_results_table(report))
             output.result(_totals(report))
             output.note(*notices_text(report))
-            output.note(*_waiting(report), *_failures(report, command))
+            output.note(*_waiting(report), *_blocked(report), *_failures(report, command))
 
 
 def _results_table(report: Report) -> Table:
@@ -128,6 +128,12 @@ def _waiting(report: Report) -> Iterator[Text]:
     for step in report.plan.steps:
         if step.action == "wait" or step.waiting_for:
             yield Text.assemble(("waiting", "yellow"), f" {step.node}: {step.explanation}")
+
+
+def _blocked(report: Report) -> Iterator[Text]:
+    for step in report.plan.steps:
+        if step.node in report.plan.refused:
+            yield Text.assemble((step.node, "bold"), f" is {step.explanation}", style="red")
 
 
 def failures_text(report: Report) -> Iterator[Text]:

@@ -77,7 +77,8 @@ def scd_type_2_by_column(
 
     Changes, new keys and keys that are back are valid from the execution time, or from the row's own time where
     `updated_at_name` names it; a row of an earlier time than the open one says nothing new. That column is no change
-    by itself when all columns are compared.
+    by itself when all columns are compared. With `execution_time_as_valid_from` new keys begin at the execution time
+    all the same, those of the first run among them, which otherwise are valid since 1970.
     """
     return _histories(base, source, kind, _rules_by_column(source, kind, execution_time), execution_time)
 
@@ -119,16 +120,18 @@ def _rules_by_time(source: DataFrame, kind: ScdType2ByTime) -> _Rules:
 def _rules_by_column(source: DataFrame, kind: ScdType2ByColumn, execution_time: Instant) -> _Rules:
     is_changed = f"NOT ({_NEW}.compared <=> {_OLD}.compared)"
     facts = [_compared(source, kind).alias("compared")]
-    starts = _literal(execution_time, kind)
+    now = starts = _literal(execution_time, kind)
     if kind.updated_at_name is not None:
         facts.append(_time_of(source, kind.updated_at_name).alias("at"))
         is_changed += f" AND NOT coalesce({_NEW}.at < {_OLD}.at, false)"
         starts = sf.col(f"{_NEW}.at").cast(kind.time_data_type)
+        if kind.execution_time_as_valid_from:
+            starts = sf.when(sf.col(_OLD).isNull(), now).otherwise(starts)
     return _Rules(
         facts=tuple(facts),
         is_changed=sf.expr(is_changed),
         starts=starts,
-        first_starts=starts if kind.execution_time_as_valid_from else _literal(_EPOCH, kind),
+        first_starts=now if kind.execution_time_as_valid_from else _literal(_EPOCH, kind),
     )
 
 
