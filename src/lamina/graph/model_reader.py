@@ -12,6 +12,7 @@ from lamina.graph.audits import CallReader, read_inline_audits
 from lamina.graph.check_model import check_model
 from lamina.graph.dag import Notice
 from lamina.graph.draft import Draft, WrittenReference
+from lamina.graph.effects import unheeded
 from lamina.graph.function_calls import read_calls
 from lamina.graph.header_macros import expand_properties
 from lamina.graph.kinds import (
@@ -382,6 +383,10 @@ class ModelReader:
         model, descriptions = self._read_rest(name, kind, sql, inline, body)
         if model is None or len(self._problems) > before:
             return None
+        given = self._block.value("kind")
+        in_kind = given.properties if isinstance(given, KindValue) else ()
+        own = self._block.properties.values()
+        self._notices.extend(unheeded(name.to_text(), kind, own, in_kind, self._location.file))
         return Draft(
             name=name,
             model=model,
@@ -390,6 +395,7 @@ class ModelReader:
             needs_columns=sql.needs_columns if sql else frozenset(),
             descriptions=MappingProxyType(descriptions),
             notices=tuple(self._notices),
+            in_kind=MappingProxyType({each.key: each.location for each in in_kind}),
             blueprint_number=self._number,
         )
 

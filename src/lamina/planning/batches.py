@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from lamina.timeline.interval import Intervals
 
 
-MOST_BATCHES_AT_ONCE = 4
-"""Of one model; models run side by side as well."""
+USUAL_BATCHES_AT_ONCE = 4
+"""Of a model that says nothing about it; models run side by side as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,18 +101,27 @@ def runs_of(model: Model, spans: Intervals, *, begins_anew: bool) -> Sequence[Ba
     return Batches(model.grain, spans, size, is_fold=True, begins_anew=begins_anew)
 
 
-def concurrency_of(model: Model, intervals: Intervals, limit: int) -> int:
-    """How many batches of the model may run side by side: never two that could share a partition."""
-    if not isinstance(model.kind, IncrementalByTimeRange) or model.name in model.reads:
+def concurrency_of(model: Model, intervals: Intervals, usual: int) -> int:
+    """How many batches of the model may run side by side: never two that could share a partition.
+
+    `usual` is for models that say nothing; what one says is bounded only by how many batches the command runs at once.
+    """
+    if not isinstance(model.kind, IncrementalByTimeRange) or not runs_side_by_side(model):
         return 1
-    asked = model.kind.batch_concurrency or limit
+    is_day_aligned = all(
+        Grain.DAY.is_aligned(interval.start) and Grain.DAY.is_aligned(interval.end) for interval in intervals
+    )
+    return model.kind.batch_concurrency or usual if is_day_aligned else 1
+
+
+def runs_side_by_side(model: Model) -> bool:
+    """Whether batches that begin and end with days can run at the same time."""
+    if not isinstance(model.kind, IncrementalByTimeRange) or model.name in model.reads:
+        return False
     is_partitioned_by_time = model.kind.partition_by_time_column or any(
         model.kind.time_column.name.lower() == expression.strip("`").lower() for expression in model.partitioned_by
     )
-    is_day_aligned = _cuts_at_days(model.grain, model.kind.batch_size) and all(
-        Grain.DAY.is_aligned(interval.start) and Grain.DAY.is_aligned(interval.end) for interval in intervals
-    )
-    return max(1, min(asked, limit)) if is_partitioned_by_time and is_day_aligned else 1
+    return is_partitioned_by_time and _cuts_at_days(model.grain, model.kind.batch_size)
 
 
 def _cuts_at_days(grain: Grain, size: int | None) -> bool:
