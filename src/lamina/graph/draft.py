@@ -39,8 +39,8 @@ class Draft:
     needs_columns: frozenset[str] = frozenset()
     descriptions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     notices: tuple[Notice, ...] = ()
-    in_kind: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
-    """The properties given inside of its kind, and where."""
+    given: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
+    """The properties that its own file gives, those inside of its kind included, and where."""
     blueprint_number: int = 0
 
 

@@ -1,7 +1,7 @@
 """Which settings of a model mean nothing to its kind, and what is said about them.
 
-Everything that is not listed here has an effect or is refused; `tests/unit/test_every_setting.py` sets each property of
-each kind and looks.
+Everything that is not listed here has an effect or is refused; `tests/unit/app/test_every_setting.py` sets each
+property of each kind and looks.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from lamina.graph.kinds import (
     Embedded,
     Full,
+    IncrementalByPartition,
     IncrementalByUniqueKey,
+    IncrementalUnmanaged,
     Kind,
     ScdType2ByColumn,
     ScdType2ByTime,
     Seed,
     View,
+    folds,
 )
 from lamina.graph.spans import uses_span
 from lamina.graph.without_effect import RUN_DESPITE_UNCHANGED, no_effect, no_effect_yet
@@ -83,22 +86,27 @@ HEADER = (
 )
 """What is said about properties of a header."""
 
-IN_KIND = (Rule(keys=("batch_size",), why="the rows of a seed are loaded at once", kinds=(Seed,)),)
+_FOLDING = (IncrementalByUniqueKey, IncrementalByPartition, IncrementalUnmanaged, ScdType2ByTime, ScdType2ByColumn)
+IN_KIND = (
+    Rule(keys=("batch_size",), why="the rows of a seed are loaded at once", kinds=(Seed,)),
+    Rule(
+        keys=("auto_restatement_intervals",),
+        why="a model of this kind has no intervals that could be restated",
+        kinds=_FOLDING,
+    ),
+)
 """What is said about properties inside of `kind X (…)`."""
 
-_TIMELESS = ("batch_size", "lookback")
-_TIMELY = (IncrementalByUniqueKey, ScdType2ByTime, ScdType2ByColumn)
+_OF_TIME = ("batch_size", "lookback", "end", "allow_partials", "wait_for_parents")
 
 
-def unheeded(
-    node: str, kind: Kind, header: Iterable[Property], in_kind: Iterable[Property], file: str | None
-) -> Iterator[Notice]:
+def unheeded(node: str, kind: Kind, header: Iterable[Property], in_kind: Iterable[Property]) -> Iterator[Notice]:
     """A warning for every property of a model's own file that nothing heeds."""
     header, in_kind = tuple(header), tuple(in_kind)
     for rules, properties in ((HEADER, header), (IN_KIND, in_kind)):
         for given in properties:
             rule = next((each for each in rules if each.applies(kind, given)), None)
-            if rule is not None and given.location.file == file:
+            if rule is not None:
                 yield no_effect(f"`{given.key}` of `{node}`", rule.why, given.location, node)
     for given in header:
         if given.key == "run_despite_unchanged":
@@ -118,11 +126,11 @@ def _restatements(node: str, in_kind: Mapping[str, Property]) -> Iterator[Notice
         yield no_effect(f"`{cron.key}` of `{node}`", why, cron.location, node)
 
 
-def without_time(models: Mapping[NodeName, Model], model: Model, in_kind: Mapping[str, Location]) -> Iterator[Notice]:
-    """Portions and lookback of a model whose query asks about no time; known once the models it embeds are."""
-    given = [key for key in _TIMELESS if key in in_kind]
-    if not given or not isinstance(model.kind, _TIMELY) or uses_span(models, model):
+def without_time(models: Mapping[NodeName, Model], model: Model, given: Mapping[str, Location]) -> Iterator[Notice]:
+    """What is about time, of a model whose query asks about none; known once the models that it embeds are."""
+    if not folds(model.kind) or not any(key in given for key in _OF_TIME) or uses_span(models, model):
         return
-    for key in given:
-        why = "its query asks about no time (`@start_ds`, `@end_ds` and the like), so one run computes everything"
-        yield no_effect(f"`{key}` of `{model.name}`", why, in_kind[key], model.name)
+    for key in _OF_TIME:
+        if key in given:
+            why = "its query asks about no time (`@start_ds`, `@end_ds` and the like), so one run computes everything"
+            yield no_effect(f"`{key}` of `{model.name}`", why, given[key], model.name)

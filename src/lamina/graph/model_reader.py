@@ -385,8 +385,8 @@ class ModelReader:
             return None
         given = self._block.value("kind")
         in_kind = given.properties if isinstance(given, KindValue) else ()
-        own = self._block.properties.values()
-        self._notices.extend(unheeded(name.to_text(), kind, own, in_kind, self._location.file))
+        header = [each for each in self._block.properties.values() if each.location.file == self._location.file]
+        self._notices.extend(unheeded(name.to_text(), kind, header, in_kind))
         return Draft(
             name=name,
             model=model,
@@ -395,7 +395,7 @@ class ModelReader:
             needs_columns=sql.needs_columns if sql else frozenset(),
             descriptions=MappingProxyType(descriptions),
             notices=tuple(self._notices),
-            in_kind=MappingProxyType({each.key: each.location for each in in_kind}),
+            given=MappingProxyType({each.key: each.location for each in (*header, *in_kind)}),
             blueprint_number=self._number,
         )
 

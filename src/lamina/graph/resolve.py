@@ -112,7 +112,7 @@ class _Resolver:
         windowed, notices = with_windows(filled, remember)
         self._warnings.extend(notices)
         for name, model in windowed.items():
-            self._warnings.extend(without_time(windowed, model, self._drafts[name].in_kind))
+            self._warnings.extend(without_time(windowed, model, self._drafts[name].given))
         return Graph(
             models=MappingProxyType(windowed),
             sources=MappingProxyType(dict(sorted(self._sources.items()))),
