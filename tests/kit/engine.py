@@ -143,6 +143,8 @@ class FakeCatalog:
         self.lakes: dict[str, LakeTable] = {}
         self.versions: dict[str, VersionView] = {}
         self.environments: dict[str, str] = {}
+        self.properties: dict[str, dict[str, Any]] = {}
+        """What the views of environments were given beside their queries."""
         self.statements: list[tuple[str, str]] = []
         self.executed: list[str] = []
         """What users' own statements did, in order."""
@@ -161,6 +163,7 @@ class FakeCatalog:
         other.beneath = dict(self.beneath)
         other.lakes = {name: lake.twin() for name, lake in self.lakes.items()}
         other.versions, other.environments = dict(self.versions), dict(self.environments)
+        other.properties = dict(self.properties)
         return other
 
     def span_of(self, folder: str) -> tuple[Instant, Instant] | None:
@@ -278,11 +281,14 @@ class FakeCatalog:
         """Whether the catalog changed."""
         with self.lock:
             if isinstance(view, HideView):
+                self.properties.pop(view.logical, None)
                 return self.environments.pop(view.logical, None) is not None
             if view.physical not in self.versions:
                 raise EngineError(f"table or view `{view.physical}` does not exist")
-            is_new = self.environments.get(view.logical) != view.physical
+            former = self.environments.get(view.logical), self.properties.get(view.logical, {})
+            is_new = former != (view.physical, dict(view.properties))
             self.environments[view.logical] = view.physical
+            self.properties[view.logical] = dict(view.properties)
             return is_new
 
 

@@ -462,6 +462,27 @@ def test_environment_views_follow_and_identical_ones_are_left_alone(table: Table
     assert engine.show([replace(view, comment="another")]) == 1
 
 
+def test_an_environment_view_has_the_properties_it_is_given_and_no_others(table: Table) -> None:
+    engine = table.engine
+    table.write("SELECT 1 AS id")
+    logical = LogicalName(f"{table.schema}__dev.{table.name}")
+    view = ShowView(logical=logical, physical=table.physical, properties={"team": "sales, EU", "a;b %": 1})
+
+    def properties() -> dict[str, str]:
+        rows = engine.query(f"SHOW TBLPROPERTIES {logical}", limit=None).rows
+        return {str(key): str(value) for key, value in rows if not str(key).startswith(("lamina.", "view."))}
+
+    assert engine.show([view]) == 1
+    assert {"team": "sales, EU", "a;b %": "1"}.items() <= properties().items()
+    assert engine.show([replace(view, properties={"team": "none"})]) == 1
+    found = properties()
+    assert found["team"] == "none"
+    assert "a;b %" not in found
+    assert engine.show([replace(view, properties={})]) == 1
+    assert "team" not in properties()
+    assert engine.show([replace(view, properties={})]) == 0
+
+
 def test_an_environment_view_has_the_comment_of_its_version(engine: SparkEngine, table: Table) -> None:
     comment = "it's\nView Text: of ours: äöü"
     version = SetView(

@@ -344,3 +344,107 @@ def test_an_edit_is_seen_and_the_rest_comes_from_the_cache(project):
     assert said(folder) == [("LAM-WARN-045", "tests/t.yml", 2)]
     folder.write({"tests/t.yml": "a: {modle: a}\n"})
     assert {type(problem) for problem in folder.problems()} == {UnknownConfigKey, BadConfigValue}
+
+
+# --- models and lamina.yaml -------------------------------------------------------------------------------------------
+def test_run_despite_unchanged_is_said_to_have_no_effect_yet(project):
+    text = "MODEL (\n  name @{region}.a,\n  kind FULL,\n  blueprints ((region := eu), (region := us)),\n"
+    folder = project({"models/a.sql": f"{text}  run_despite_unchanged 24h\n);\nSELECT 1 AS x\n"})
+    (notice,) = folder.graph().warnings
+    assert (notice.code, notice.node, notice.location.line) == ("LAM-WARN-040", "eu.a", 5)
+
+
+def test_settings_of_targets_that_belong_to_later_releases_are_said(project):
+    text = "name: shop\ntargets:\n  dev:\n    schema: dev\n    reuse_from: prod\n    reuse_hard_copy: true\n"
+    folder = project({**MODEL, "lamina.yaml": f"{text}    defer_sources_to: prod\n  prod: {{schema: prod}}\n"})
+    expected = [("LAM-WARN-042", "lamina.yaml", line) for line in (5, 6, 7)]
+    assert said(folder) == said(folder) == expected
+    folder.write({"lamina.yaml": f"# moved\n{text}  prod: {{schema: prod}}\n"})
+    assert said(folder) == [("LAM-WARN-042", "lamina.yaml", line) for line in (6, 7)]
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("reuse_form: prod", UnknownConfigKey),
+        ("reuse_from: prd", BadConfigValue),
+        ("reuse_from: dev", BadConfigValue),
+        ("reuse_hard_copy: maybe", BadConfigValue),
+        ("defer_sources_to: prd", BadConfigValue),
+        ("defer_sources_to: [prod]", BadConfigValue),
+    ],
+)
+def test_wrong_settings_of_targets_are_errors_at_their_line(project, key, expected):
+    text = f"name: shop\ntargets:\n  dev:\n    schema: dev\n    {key}\n  prod: {{schema: prod}}\n"
+    problem = project({**MODEL, "lamina.yaml": text}).problem()
+    assert (type(problem), problem.location.file, problem.location.line) == (expected, "lamina.yaml", 5)
+
+
+def test_settings_of_other_tools_are_said_once_where_they_stand(project):
+    text = "name: shop\ndefaults:\n  optimize_query: true\n  formatting: false\n"
+    models = {
+        "models/a.sql": "MODEL (\n  name a,\n  gateway main,\n  virtual_environment_mode full\n);\nSELECT 1 AS x\n"
+    }
+    folder = project({"lamina.yaml": text, **models, "models/b.sql": "MODEL (name b); SELECT 1 AS x"})
+    assert said(folder) == [
+        ("LAM-WARN-046", "lamina.yaml", 3),
+        ("LAM-WARN-046", "lamina.yaml", 4),
+        ("LAM-WARN-046", "models/a.sql", 3),
+    ]
+    assert said(project({"lamina.yaml": "name: shop\ndefaults: {optimize_query: false}\n"})) == [
+        ("LAM-WARN-046", "models/a.sql", 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "line"),
+    [
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key x,\n batch_size 3)", "SELECT 1 AS x", 2),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key x,\n\n lookback 3)", "SELECT 1 AS x", 3),
+        ("SCD_TYPE_2_BY_COLUMN (unique_key x, columns *,\n batch_size 3)", "SELECT 1 AS x", 2),
+        ("SCD_TYPE_2_BY_TIME (unique_key x,\n batch_size 3)", "SELECT 1 AS x, now() AS updated_at", 2),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key x,\n batch_size 3)", "SELECT x FROM raw.t WHERE d > @start_ds", None),
+        ("SCD_TYPE_2_BY_COLUMN (unique_key x, columns *,\n batch_size 3)", "SELECT @end_ds AS x", None),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key x,\n auto_restatement_intervals 3)", "SELECT 1 AS x", 2),
+        ("SEED (path '../seeds/b.csv',\n batch_size 3)", "", 2),
+    ],
+)
+def test_portions_of_what_has_no_time_are_said_to_mean_nothing(project, kind, query, line):
+    sources = {"sources/raw.yml": "- {name: raw.t, columns: {x: int, d: date}}", "seeds/b.csv": "x\n1\n"}
+    folder = project({"models/a.sql": f"MODEL (name a, kind {kind});\n{query}\n", **sources})
+    assert said(folder) == ([("LAM-WARN-046", "models/a.sql", line)] if line else [])
+
+
+def test_an_embedded_query_that_asks_about_time_counts(project):
+    kind = "INCREMENTAL_BY_UNIQUE_KEY (unique_key x, batch_size 3)"
+    folder = project(
+        {
+            "models/a.sql": f"MODEL (name a, kind {kind});\nSELECT x FROM b\n",
+            "models/b.sql": "MODEL (name b, kind EMBEDDED);\nSELECT x FROM raw.t WHERE d > @start_ds\n",
+            "sources/raw.yml": "- {name: raw.t, columns: {x: int, d: date}}",
+        }
+    )
+    assert said(folder) == []
+
+
+def test_settings_without_effect_in_audits_and_macros_are_said(project):
+    folder = project(
+        {
+            **MODEL,
+            "audits/alone.sql": "AUDIT (name alone, standalone true,\n  cron '@daily');\nSELECT * FROM a WHERE x > 5\n",
+            "macros/m.py": "from lamina import macro\n@macro(metadata_only=True)\ndef m(evaluator):\n    return '1'\n",
+            "models/helper.py": "from lamina import task\n@task\ndef t(ctx): ...\n",
+        }
+    )
+    assert sorted(said(folder)) == [
+        ("LAM-WARN-043", "models/helper.py", 2),
+        ("LAM-WARN-046", "audits/alone.sql", 2),
+        ("LAM-WARN-046", "macros/m.py", 2),
+    ]
+
+
+@pytest.mark.parametrize("name", ["comment", "lamina.view", "view.x", "owner"])
+def test_properties_of_views_that_are_kept_by_others_are_refused(project, name):
+    text = f"MODEL (name a, kind FULL,\n  virtual_properties ('{name}' = 'x'));\nSELECT 1 AS x\n"
+    problem = project({"models/a.sql": text}).problem()
+    assert (problem.code, problem.location.line) == ("LAM-DEF-001", 2)

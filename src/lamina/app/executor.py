@@ -19,7 +19,7 @@ from lamina.app.shelter import sheltered
 from lamina.app.write_version import VersionWriter
 from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError, PlanOutdated
 from lamina.graph.kinds import View, folds, has_intervals
-from lamina.planning.batches import MOST_BATCHES_AT_ONCE, batches_of, concurrency_of, runs_of
+from lamina.planning.batches import USUAL_BATCHES_AT_ONCE, batches_of, concurrency_of, runs_of
 from lamina.planning.rewrites import NOTHING_REACHED, follows
 from lamina.planning.steps import Batch
 from lamina.timeline.interval import EMPTY, Intervals
@@ -245,7 +245,7 @@ class Executor:
             return None
         if reached.followed:
             progress.writer.follow(reached)
-        progress.limit = concurrency_of(model, wanted, MOST_BATCHES_AT_ONCE)
+        progress.limit = concurrency_of(model, wanted, USUAL_BATCHES_AT_ONCE)
         self._begin(progress, batches_of(model, wanted))
         return None
 

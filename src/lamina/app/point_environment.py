@@ -21,7 +21,14 @@ from lamina.app.records import (
 )
 from lamina.app.recover import close_lost, require_live
 from lamina.app.shelter import sheltered
-from lamina.app.virtual_update import Followed, VirtualNames, failed, models_to_update, statements_request
+from lamina.app.virtual_update import (
+    Definitions,
+    Followed,
+    VirtualNames,
+    failed,
+    models_to_update,
+    statements_request,
+)
 from lamina.environments.pointers import Revision
 from lamina.errors import Cancelled, CommitRefused, EngineError, InvalidProject, LeaseHeld, LeaseLost, PlanOutdated
 from lamina.identity.naming import logical_name
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from lamina.app.records import Fact, Lease, LeaseGrant, Requirement
     from lamina.environments.pointers import Pointer
     from lamina.errors import LaminaError
+    from lamina.graph.kinds import Setting
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
 
@@ -49,14 +57,28 @@ def view_changes(
     before: Mapping[NodeName, Pointer],
     after: Mapping[NodeName, Pointer],
     order: Iterable[NodeName],
+    properties_of: Callable[[Pointer], Mapping[str, Setting]],
 ) -> tuple[ShowView | HideView, ...]:
-    """The views that differ between two sets of pointers: in the given order, then by name, vanished ones last."""
+    """The views that differ between two sets of pointers: in the given order, then by name, vanished ones last.
+
+    `properties_of` answers what a node's definition says about its view; it is asked only where pointers differ.
+    """
+
+    def differs(name: NodeName, pointer: Pointer) -> bool:
+        former = before.get(name)
+        if former is None or former.physical != pointer.physical:
+            return True
+        is_redefined = former.definition_id != pointer.definition_id
+        return is_redefined and properties_of(former) != properties_of(pointer)
+
     shown = [
-        ShowView(logical=logical_name(name, environment, unsuffixed), physical=physical)
+        ShowView(
+            logical=logical_name(name, environment, unsuffixed),
+            physical=physical,
+            properties=properties_of(after[name]),
+        )
         for name in dict.fromkeys((*order, *sorted(after)))
-        if name in after
-        and (physical := after[name].physical) is not None
-        and (name not in before or before[name].physical != physical)
+        if name in after and (physical := after[name].physical) is not None and differs(name, after[name])
     ]
     hidden = [
         HideView(logical=logical_name(name, environment, unsuffixed))
@@ -77,6 +99,7 @@ class EnvironmentPointer:
 
     def __init__(self, ports: WritePorts, emit: Emit, execution: Instant) -> None:
         self._ports, self._emit, self._execution = ports, emit, execution
+        self._definitions = Definitions(ports.store)
         self._is_stopping = threading.Event()
         self._is_running_statements = threading.Event()
 
@@ -209,7 +232,19 @@ class EnvironmentPointer:
     def _between(
         self, before: Mapping[NodeName, Pointer], after: Revision, order: Iterable[NodeName]
     ) -> tuple[ShowView | HideView, ...]:
-        return view_changes(after.environment, self._ports.unsuffixed, before, after.pointers, order)
+        changed = [
+            each
+            for name, pointer in after.pointers.items()
+            if pointer.physical is not None and pointer != before.get(name)
+            for each in (pointer, before.get(name))
+        ]
+        definitions = self._definitions.of(each.definition_id for each in changed if each is not None)
+
+        def properties_of(pointer: Pointer) -> Mapping[str, Setting]:
+            found = definitions.get(pointer.definition_id)
+            return found.virtual_properties if found is not None else {}
+
+        return view_changes(after.environment, self._ports.unsuffixed, before, after.pointers, order, properties_of)
 
     def _all(self, grant: LeaseGrant, revision: Revision, order: Iterable[NodeName]) -> tuple[ShowView | HideView, ...]:
         """Every view of the environment as it must be, those of nodes it has no more included.
@@ -256,7 +291,7 @@ class EnvironmentPointer:
                 changed += ports.engine.show(part)
                 ports.reach("promote.between_views")
         ports.reach("promote.views")
-        statements, failures = self._run_statements(grant, revision, models_to_update(ports.store, series))
+        statements, failures = self._run_statements(grant, revision, models_to_update(self._definitions, series))
         ports.reach("promote.statements")
         if not failures:
             ports.store.commit(

@@ -25,6 +25,7 @@ class ProjectSettings:
     default_start: str | None
     concurrency: int
     schema_suffix: str = ""
+    replay_on_change: str = "full"
     variables: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
     catalogs: Mapping[str, CatalogAbilities] = field(default_factory=lambda: MappingProxyType({}))
     """Catalogs beside Spark's own, as far as the settings describe them."""

@@ -204,14 +204,26 @@ def _show_head(ports: RecoveryPorts, head: Head) -> None:
 
 def _refresh_views(ports: RecoveryPorts, physical: PhysicalName) -> None:
     loaded = ports.store.load(LoadRequest(all_environments=True, facts_of_pointers=False))
-    views = [
-        ShowView(logical=logical_name(name, revision.environment, ports.unsuffixed), physical=physical)
+    shown = [
+        (logical_name(name, revision.environment, ports.unsuffixed), pointer.definition_id)
         for revision in loaded.revisions.values()
         for name, pointer in revision.pointers.items()
         if pointer.physical == physical
     ]
-    if views:
-        ports.engine.show(views)
+    if not shown:
+        return
+    request = LoadRequest(definitions=tuple(sorted({found for _, found in shown})), facts_of_pointers=False)
+    definitions = ports.store.load(request).definitions
+    ports.engine.show(
+        [
+            ShowView(
+                logical=logical,
+                physical=physical,
+                properties=definitions[found].virtual_properties if found in definitions else {},
+            )
+            for logical, found in shown
+        ]
+    )
 
 
 def require_live(keeper: LeaseKeeper, lease: Lease) -> None:

@@ -26,7 +26,7 @@ from lamina.sql.names import make_table_name
 from lamina.sql.statements import resolve_statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lamina.app.ports import StateStore
     from lamina.app.rendering import MacroLoader
@@ -50,7 +50,23 @@ class Followed:
     left_to: LeaseHeld | None = None
 
 
-def models_to_update(store: StateStore, series: Sequence[Revision]) -> dict[NodeName, Model]:
+class Definitions:
+    """Recorded definitions by their ids, each read from state once: they never change."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        self._known: dict[str, Model] = {}
+
+    def of(self, wanted: Iterable[str]) -> Mapping[str, Model]:
+        """Those of the wanted ones that are recorded."""
+        lacking = tuple(sorted({one for one in wanted if one not in self._known}))
+        if lacking:
+            request = LoadRequest(definitions=lacking, facts_of_pointers=False)
+            self._known.update(self._store.load(request).definitions)
+        return self._known
+
+
+def models_to_update(recorded: Definitions, series: Sequence[Revision]) -> dict[NodeName, Model]:
     """The models of the last revision whose views or statements changed anywhere in the series, parents first.
 
     The series begins with the last revision that was followed.
@@ -71,7 +87,7 @@ def models_to_update(store: StateStore, series: Sequence[Revision]) -> dict[Node
     wanted = further | {newest.pointers[name].definition_id for name in moved}
     if not wanted:
         return {}
-    definitions = store.load(LoadRequest(definitions=tuple(sorted(wanted)), facts_of_pointers=False)).definitions
+    definitions = recorded.of(wanted)
     for name, found in redefined.items():
         keys = {virtual_key(definitions[one]) if one in definitions else None for one in found}
         if len(keys) > 1:

@@ -28,6 +28,7 @@ from lamina.graph.names import NodeName
 from lamina.graph.properties import Block
 from lamina.graph.read_body import Uses, analyse_expansion, macro_environment, macro_scope
 from lamina.graph.texts import kept_text
+from lamina.graph.without_effect import no_effect
 from lamina.near_names import near_names
 from lamina.sql.audit_arguments import translate_argument
 from lamina.sql.builtin_audits import BUILTIN_AUDITS, NON_BLOCKING, THIS_MODEL, builtin_arguments, find_builtin
@@ -42,6 +43,7 @@ from lamina.sql.values import MacroValue, Pair, Property, as_items, sql_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from lamina.graph.dag import Notice
     from lamina.graph.draft import Draft, Surroundings, WrittenReference
     from lamina.graph.kinds import Kind
     from lamina.graph.model import Model, VariableValue
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
 _OF_STANDALONE = ("owner", "tags", "cron", "start", "depends_on")
 _PROPERTIES = ("name", "dialect", "description", "defaults", "blocking", "skip", "standalone", *_OF_STANDALONE)
+_WHEN_ASKED = "a standalone audit is asked whenever what it reads was built"
 _NAME = re.compile(r"[^\W\d]\w*")
 _DEFINED = re.compile(r"@DEF\s*\(\s*(\w+)", re.IGNORECASE)
 # Time has no part in computing these.
@@ -82,6 +85,8 @@ class AuditDefinition:
     """Tables beside those of the query that a standalone audit waits for."""
     blueprint: Mapping[str, VariableValue] = field(default_factory=lambda: MappingProxyType({}))
     definitions: tuple[Fragment, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    """What its header says that nothing acts on."""
 
 
 # --- definitions ------------------------------------------------------------------------------------------------------
@@ -149,6 +154,11 @@ def _read_definition(
         depends_on=depends_on,
         blueprint=scope.blueprint if is_inline else MappingProxyType({}),
         definitions=scope.definitions if is_inline else (),
+        notices=tuple(
+            no_effect(f"`{key}` of audit `{name}`", _WHEN_ASKED, properties.place(key))
+            for key in ("cron", "start")
+            if properties.has(key)
+        ),
     )
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _TIME_TYPES = ("date", "timestamp", "timestamp_ntz", "string")
 _ABOUT_TABLES = ("partitioned_by", "clustered_by")
 """Properties that name columns of the table; others name those of the query."""
+_KEPT_PROPERTIES = ("comment", "owner", "location", "provider", "external", "is_managed_location")
+_KEPT_BEGINNINGS = ("lamina.", "view.", "spark.sql.")
 
 
 def check_model(model: Model, block: Block, columns: Sequence[Column] | None) -> Iterator[LaminaError]:
@@ -49,6 +51,7 @@ def check_model(model: Model, block: Block, columns: Sequence[Column] | None) ->
     yield from _check_partitions(model, block)
     yield from _check_policies(model, block)
     yield from _check_times(model, block)
+    yield from _check_virtual_properties(model, block)
     if isinstance(model.kind, IncrementalByUniqueKey):
         yield from _check_merge(model.kind, block)
     if columns is not None:
@@ -115,6 +118,21 @@ def _check_times(model: Model, block: Block) -> Iterator[LaminaError]:
         return
     if _is_absolute(model.start) and _is_absolute(model.end):
         yield from check_times(model, Instant(0), block.place("end"))
+
+
+def _check_virtual_properties(model: Model, block: Block) -> Iterator[LaminaError]:
+    for key, value in model.virtual_properties.items():
+        if key.lower() in _KEPT_PROPERTIES or key.lower().startswith(_KEPT_BEGINNINGS):
+            why = "which Spark or Lamina keeps for itself"
+        elif "\n" in str(value) or "\n" in key:
+            why = "which is more than one line"
+        else:
+            continue
+        yield DefinitionError(
+            f"`virtual_properties` sets `{key.strip()}`, {why}",
+            hint="a comment comes from `description`; give other properties names of your own",
+            location=block.place("virtual_properties"),
+        )
 
 
 def _is_absolute(text: str) -> bool:

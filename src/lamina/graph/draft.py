@@ -39,6 +39,8 @@ class Draft:
     needs_columns: frozenset[str] = frozenset()
     descriptions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     notices: tuple[Notice, ...] = ()
+    given: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}))
+    """The properties that its own file gives, those inside of its kind included, and where."""
     blueprint_number: int = 0
 
 

@@ -11,6 +11,7 @@ from lamina.graph.audits import CallReader, read_inline_audits
 from lamina.graph.check_model import check_model
 from lamina.graph.dag import Notice
 from lamina.graph.draft import Draft, WrittenReference
+from lamina.graph.effects import unheeded
 from lamina.graph.function_calls import read_calls
 from lamina.graph.header_macros import expand_properties
 from lamina.graph.kinds import (
@@ -382,6 +383,10 @@ class ModelReader:
         model, descriptions = self._read_rest(name, kind, sql, inline, body)
         if model is None or len(self._problems) > before:
             return None
+        given = self._block.value("kind")
+        in_kind = given.properties if isinstance(given, KindValue) else ()
+        header = [each for each in self._block.properties.values() if each.location.file == self._location.file]
+        self._notices.extend(unheeded(name.to_text(), kind, header, in_kind))
         return Draft(
             name=name,
             model=model,
@@ -390,6 +395,7 @@ class ModelReader:
             needs_columns=sql.needs_columns if sql else frozenset(),
             descriptions=MappingProxyType(descriptions),
             notices=tuple(self._notices),
+            given=MappingProxyType({each.key: each.location for each in (*header, *in_kind)}),
             blueprint_number=self._number,
         )
 

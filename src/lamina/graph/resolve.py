@@ -16,10 +16,12 @@ from lamina.errors import (
 )
 from lamina.graph.check_model import check_known_columns
 from lamina.graph.dag import Graph, Notice, in_dependency_order
+from lamina.graph.effects import without_time
 from lamina.graph.model import Column, PythonBody, Source, SqlBody
 from lamina.graph.names import NodeName
 from lamina.graph.validity import shown_columns
 from lamina.graph.windows import with_windows
+from lamina.graph.without_effect import each_place_once
 from lamina.near_names import near_names
 from lamina.sql.names import LONGEST_SCHEMA_NAME, TableName, check_catalog_name, parse_table_name
 from lamina.sql.query import analyse_query
@@ -86,7 +88,11 @@ class _Resolver:
         self._naming = naming
         self._strict = strict_sources
         self._problems: list[LaminaError] = []
-        self._warnings: list[Notice] = [notice for draft in drafts for notice in draft.notices]
+        self._warnings: list[Notice] = [
+            replace(notice, node=naming.full_name(draft.name)) if notice.node == draft.name.to_text() else notice
+            for draft in drafts
+            for notice in draft.notices
+        ]
         self._drafts = self._by_name(drafts)
         self._written = self._index()
         self._sources: dict[NodeName, Source] = {}
@@ -105,10 +111,12 @@ class _Resolver:
         raise_all(self._problems)
         windowed, notices = with_windows(filled, remember)
         self._warnings.extend(notices)
+        for name, model in windowed.items():
+            self._warnings.extend(without_time(windowed, model, self._drafts[name].given))
         return Graph(
             models=MappingProxyType(windowed),
             sources=MappingProxyType(dict(sorted(self._sources.items()))),
-            warnings=tuple(self._warnings),
+            warnings=each_place_once(self._warnings),
         )
 
     # --- names ---

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lamina.timeline.interval import Intervals
 
 
-MOST_BATCHES_AT_ONCE = 4
-"""Of one model; models run side by side as well."""
+USUAL_BATCHES_AT_ONCE = 4
+"""Of a model that says nothing about it; models run side by side as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,14 +103,36 @@ def runs_of(model: Model, spans: Intervals, *, begins_anew: bool) -> Sequence[Ba
     return Batches(model.grain, spans, size, is_fold=True, begins_anew=begins_anew)
 
 
-def concurrency_of(model: Model, intervals: Intervals, limit: int) -> int:
-    """How many batches of the model may run side by side: never two that could share a partition."""
+def concurrency_of(model: Model, intervals: Intervals, usual: int) -> int:
+    """How many batches of the model may run side by side: never two that could share a partition.
+
+    `usual` is for models that say nothing; what one says is bounded only by how many batches the command runs at once.
+    """
+    kind = model.kind
+    if not isinstance(kind, IncrementalByTimeRange):
+        return 1
+    is_apart = any(_are_cut_at(unit, model.grain, intervals, kind.batch_size) for unit in _units_of_partitions(model))
+    return kind.batch_concurrency or usual if is_apart else 1
+
+
+def runs_side_by_side(model: Model) -> bool:
+    """Whether batches of intervals that begin where a partition begins can run at the same time."""
+    size = model.kind.batch_size if isinstance(model.kind, IncrementalByTimeRange) else None
+    return any(
+        size is None or not unit.is_coarser_than(model.grain) or _is_multiple(unit, model.grain, size)
+        for unit in _units_of_partitions(model)
+    )
+
+
+def _units_of_partitions(model: Model) -> Iterator[Grain]:
+    """The units of time of which no two share a partition; none where a batch reads what the one before it wrote."""
     kind = model.kind
     if not isinstance(kind, IncrementalByTimeRange) or model.name in model.reads:
-        return 1
-    units = {grain_of_partition(expression, kind.time_column) for expression in model.partitioned_by} - {None}
-    is_apart = any(_are_cut_at(unit, model.grain, intervals, kind.batch_size) for unit in units if unit is not None)
-    return max(1, min(kind.batch_concurrency or limit, limit)) if is_apart else 1
+        return
+    for expression in model.partitioned_by:
+        unit = grain_of_partition(expression, kind.time_column)
+        if unit is not None:
+            yield unit
 
 
 def _are_cut_at(unit: Grain, grain: Grain, intervals: Intervals, size: int | None) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lamina.errors import HistoryLost, NotYetSupported
 from lamina.graph.kinds import folds
 from lamina.planning.batches import runs_of
-from lamina.planning.replay import has_runs, keeps_history, why_not_continued
+from lamina.planning.replay import has_runs, keeps_history, why_not_continued, with_default_replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,10 @@ def _former(draft: Draft, name: NodeName) -> VersionFacts | None:
 
 def _changes_that_cannot_go_on(draft: Draft) -> Iterator[NotYetSupported]:
     for name, difference in draft.differences.items():
-        model, former = draft.inputs.graph.models[name], _former(draft, name)
+        model, former = (
+            with_default_replay(draft.inputs, draft.inputs.graph.models[name], difference),
+            _former(draft, name),
+        )
         is_settled = name in draft.continuations or name in draft.reset or draft.is_shared(name)
         is_settled |= name in draft.refused
         if former is None or is_settled or not keeps_history(model):
@@ -85,7 +88,8 @@ def _shortened(draft: Draft) -> Iterator[HistoryLost]:
         return
     for name, work in draft.works.items():
         former = _former(draft, name)
-        if former is None or name in draft.unready or keeps_history(draft.inputs.graph.models[name]):
+        model = with_default_replay(draft.inputs, draft.inputs.graph.models[name], draft.differences[name])
+        if former is None or name in draft.unready or keeps_history(model):
             continue
         lost = work.left_out.intersect(former.recorded)
         if not lost.is_empty:

@@ -151,6 +151,10 @@ class PlanInputs:
     """For every node that has an object: the physical name its version lives under (incarnation included)."""
     now: Instant
     default_start: str | None = None
+    default_replay: str = "full"
+    """What `replay_on_change` is for a model's own change where the model does not say."""
+    concurrency: int | None = None
+    """How many batches the command runs at once; None where nobody says."""
     catalogs: Mapping[str, CatalogAbilities] = field(default_factory=lambda: MappingProxyType({}))
     """Catalogs beside Spark's own, as far as the project's settings describe them."""
     flags: Flags = field(default_factory=Flags)

@@ -78,7 +78,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         standalone=due_alone(draft),
         warnings=(
             *inputs.graph.warnings,
-            *limitations(inputs.graph),
+            *limitations(inputs.graph, inputs.concurrency),
             *_protected(draft),
             *_kept(draft),
             *_built_anew(draft),

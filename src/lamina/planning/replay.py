@@ -44,6 +44,17 @@ def keeps_history(model: Model) -> bool:
     return (model.replay_on_change or "full") != "full"
 
 
+def with_default_replay(inputs: PlanInputs, model: Model, difference: Difference) -> Model:
+    """The model as its own change is treated: where it does not say, the project's `replay_on_change` counts.
+
+    A model that is only reached by a change above it has not changed itself, and the default says nothing about it.
+    """
+    is_asked = model.replay_on_change is None and inputs.default_replay != "full" and hasattr(model.kind, "policy")
+    if not is_asked or not difference.is_version_new or difference.reason == "upstream_changed":
+        return model
+    return replace(model, replay_on_change=inputs.default_replay)
+
+
 def restating_begins_anew(model: Model) -> bool:
     """Whether a restatement may build a table that is the sum of its runs anew.
 
@@ -66,7 +77,7 @@ def continuations_of(
     """
     found: dict[NodeName, Copy] = {}
     for name, difference in differences.items():
-        model, pointer = inputs.graph.models[name], before.get(name)
+        model, pointer = with_default_replay(inputs, inputs.graph.models[name], difference), before.get(name)
         if pointer is None or pointer.physical is None or name in reset or _is_shared(inputs, name):
             continue
         former = inputs.facts.get(pointer.physical)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lamina.errors import CatalogUnfit, NotYetSupported
 from lamina.graph.catalogs import catalogs_used, unfit_catalog
 from lamina.graph.dag import Notice
-from lamina.graph.formats import TABLE_FORMATS, find_format
+from lamina.graph.formats import ICEBERG, TABLE_FORMATS, find_format
 from lamina.graph.kinds import (
     Embedded,
     External,
@@ -21,6 +21,7 @@ from lamina.graph.kinds import (
     stores_rows,
 )
 from lamina.graph.model import SqlBody
+from lamina.planning.batches import runs_side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,9 +131,38 @@ def _never_run(model: Model) -> Iterator[Notice]:
             )
 
 
-def limitations(graph: Graph) -> Iterator[Notice]:
-    """What is left out without harm to data, as warnings."""
+def _side_by_side(model: Model, concurrency: int | None) -> Iterator[Notice]:
+    """Why fewer batches run side by side than a model asks for."""
+    asked = getattr(model.kind, "batch_concurrency", None)
+    if asked is None or asked == 1:
+        return
+    why = None
+    if not runs_side_by_side(model):
+        why = "its batches run one after the other: "
+        if model.name in model.reads:
+            why += "each reads what the one before it wrote"
+        else:
+            why += "two of them could share a partition, because they do not end where partitions by its time column do"
+    elif find_format(model.table_format) == ICEBERG:
+        why = "its batches run one after the other: on Iceberg each begins where the last one ended"
+    elif concurrency is not None and asked > concurrency:
+        why = (
+            f"the project runs {concurrency} at once; "
+            f"`concurrency: {asked}` in lamina.yaml, or `--concurrency {asked}`, lets it"
+        )
+    if why is not None:
+        yield Notice(
+            code="LAM-WARN-047",
+            message=f"`{model.name}` ({model.location}) asks for {asked} batches at once, and {why}",
+            node=model.name,
+            location=model.location,
+        )
+
+
+def limitations(graph: Graph, concurrency: int | None = None) -> Iterator[Notice]:
+    """What is left out without harm to data, as warnings; `concurrency` is how many batches run at once at most."""
     for model in graph.models.values():
+        yield from _side_by_side(model, concurrency)
         if isinstance(model.kind, Embedded):
             yield from _never_run(model)
         table_format = find_format(model.table_format)

@@ -18,6 +18,7 @@ from lamina.errors import (
     UnknownName,
     raise_all,
 )
+from lamina.graph.without_effect import REUSE, no_effect, no_effect_yet
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.near_names import near_names
 from lamina.project.config_shape import (
@@ -37,13 +38,24 @@ from lamina.project.yaml_text import BadYaml, read_yaml, read_yaml_value
 from lamina.sql.names import LONGEST_SCHEMA_NAME, check_catalog_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from lamina.graph.dag import Notice
     from lamina.graph.model import VariableValue
     from lamina.project.yaml_places import YamlPath, YamlText
 
 _WAREHOUSE_STATE = "warehouse"
 _STATE_SCHEMES = ("sqlite", "postgresql", "duckdb")
+_REUSE = "every target builds its own tables; in another environment of one target, `--env NAME` shares them"
+_OF_LATER = {
+    "reuse_from": _REUSE,
+    "reuse_hard_copy": _REUSE,
+    "defer_sources_to": "sources are read where the target itself has them",
+}
+_OF_OTHERS = (
+    ("optimize_query", "queries are sent as they are written", False),
+    ("formatting", "nothing reformats files here", None),
+)
 _INTERPOLATION = re.compile(r"\$\{ENV:([^}]*)\}")
 _REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
 
@@ -123,7 +135,23 @@ class _Loader:
             ),
             variables=MappingProxyType(_lower_keys(file.variables) | _lower_keys(section.variables if section else {})),
             text=self._text,
+            notices=tuple(self._notices(file)),
         )
+
+    def _notices(self, file: ConfigFile) -> Iterator[Notice]:
+        """What the file says that nothing acts on."""
+        for name, section in file.targets.items():
+            given = section or TargetSection()
+            for key, why in _OF_LATER.items():
+                if getattr(given, key):
+                    path = ("targets", name, key)
+                    place = self._key_location(path)
+                    yield no_effect_yet(REUSE, f"`{_dotted(path)}`{self._origin(path)}", why, place)
+        for key, why, unless in _OF_OTHERS:
+            value = getattr(file.defaults, key)
+            if value is not None and value is not unless:
+                default: YamlPath = ("defaults", key)
+                yield no_effect(f"`{_dotted(default)}`{self._origin(default)}", why, self._key_location(default))
 
     # --- where values come from ---
     def _interpolate(self, value: Any, path: YamlPath, environ: Mapping[str, str]) -> Any:
@@ -226,10 +254,11 @@ class _Loader:
         if section.state is not None:
             self._check_state((*path, "state"), section.state)
         self._check_variables((*path, "variables"), section.variables)
-        if section.reuse_from is not None and section.reuse_from not in file.targets:
-            self._problems.append(self._unknown_target((*path, "reuse_from"), section.reuse_from, file.targets))
-        if section.reuse_from == name:
-            self._problems.append(self._bad((*path, "reuse_from"), "another target"))
+        for key, other in (("reuse_from", section.reuse_from), ("defer_sources_to", section.defer_sources_to)):
+            if other is not None and other not in file.targets:
+                self._problems.append(self._unknown_target((*path, key), other, file.targets))
+            if other == name:
+                self._problems.append(self._bad((*path, key), "another target"))
 
     def _unknown_target(self, path: YamlPath, name: str, targets: Iterable[str]) -> BadConfigValue:
         known = tuple(targets) or (DEFAULT_TARGET,)

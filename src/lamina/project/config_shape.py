@@ -74,6 +74,7 @@ class TargetSection(_Section):
     schema_suffix: _Text = ""
     reuse_from: _Text | None = None
     reuse_hard_copy: bool = False
+    defer_sources_to: _Text | None = None
     spark: SparkSection | None = None
     state: _Text | None = None
     variables: dict[str, Any] = Field(default_factory=dict)

@@ -13,6 +13,7 @@ from lamina.project.secrets import Secret, is_sensitive, redact_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from lamina.graph.dag import Notice
     from lamina.graph.kinds import Setting
     from lamina.graph.model import VariableValue
     from lamina.project.yaml_places import YamlText
@@ -72,6 +73,8 @@ class Config:
     """Defaults of MODEL properties as plain values, only those that are given."""
     variables: Mapping[str, VariableValue]
     text: YamlText = field(repr=False, compare=False)
+    notices: tuple[Notice, ...] = ()
+    """What the file says that nothing acts on."""
 
     def settings(self) -> ProjectSettings:
         """What the use cases need."""
@@ -84,6 +87,7 @@ class Config:
             default_start=self.defaults.get("start"),
             concurrency=self.concurrency,
             schema_suffix=self.target.schema_suffix,
+            replay_on_change=self.replay_on_change.lower(),
             variables=self.variables,
             catalogs=read_catalogs({key: str(value) for key, value in self.target.spark.config.items()}),
         )

@@ -109,7 +109,10 @@ class FileProject:
 
     def graph(self, now: Instant) -> Graph:
         """Every model, seed and source; raises everything wrong at once."""
-        graph = self._graph(self.config())
+        config = self.config()
+        graph = self._graph(config)
+        if config.notices:
+            graph = replace(graph, warnings=(*config.notices, *graph.warnings))
         self._encodings = {
             model.body.path: model.kind.csv_settings.encoding
             for model in graph.models.values()
@@ -134,7 +137,7 @@ class FileProject:
         try:
             return load.build()
         finally:
-            self.figures = replace(self.figures, read=tuple(load.read))
+            self.figures = replace(self.figures, read=tuple(dict.fromkeys(load.read)))
 
     def seed_text(self, path: str) -> str:
         """The content of a seed's file, as it is but for a byte order mark."""

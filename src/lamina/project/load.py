@@ -27,7 +27,7 @@ from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_function
 from lamina.project.look import SEED_FILES, empty
 from lamina.project.macros import Macros, load_macros
 from lamina.project.python_files import read_python_file
-from lamina.project.python_nodes import read_python_nodes
+from lamina.project.python_nodes import read_misplaced, read_python_nodes
 from lamina.project.seeds import bare_seed, seed_path, with_content
 from lamina.project.sources import read_source_file
 from lamina.project.sql_files import read_sql_file
@@ -57,6 +57,9 @@ _FIRST_BYTES = 1 << 20
 _WINDOWS = "<windows>"
 # Where the queries that audits in `audits/` become for the models that call them are remembered.
 _AUDITS = "<audits>"
+
+# Under this and its path is remembered what a file says that nothing acts on.
+_SAID = "<said>"
 
 
 class Load:
@@ -120,7 +123,7 @@ class Load:
             self._entries = unpack(self._remembered.entries) or {}
         known = self._entries.get(file.path)
         if known is None or known.key != key:
-            self.read.append(file.path)
+            self.read.append(file.path.removeprefix(f"{_SAID} "))
             known = Entry(key=key, value=read())
         self._new_entries[file.path] = known
         return known.value
@@ -164,12 +167,15 @@ class Load:
             (self._files.python, read_python_nodes),
             (self._files.functions, read_functions),
             (self._files.tests, read_unit_tests),
+            ((*self._files.python_models, *self._files.macros, *self._files.signals), read_misplaced),
         ):
             self._notices.extend(self._read_all(files, partial(self._notices_of, read)))
 
     def _notices_of(self, read: Callable[[str, str], tuple[Notice, ...]], file: ProjectFile) -> tuple[Notice, ...]:
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Notice, ...] = self._remembered_or(file, key, lambda: read(self._text(file.path), file.path))
+        # The same file may also hold models.
+        beside = replace(file, path=f"{_SAID} {file.path}")
+        found: tuple[Notice, ...] = self._remembered_or(beside, key, lambda: read(self._text(file.path), file.path))
         return found
 
     def _with_seeds(self, drafts: list[Draft]) -> list[Draft]:
@@ -215,6 +221,7 @@ class Load:
         before = len(self._problems)
         definitions: list[AuditDefinition] = self._read_all(self._files.audits, self._audit_file)
         self._audit_definitions = definitions
+        self._notices.extend(notice for definition in definitions for notice in definition.notices)
         if len(self._problems) > before:
             # What broken files would have defined is not the fault of those who use it.
             return drafts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadPythonModel, raise_all
-from lamina.graph.without_effect import PYTHON_NODES, no_effect_yet
+from lamina.graph.without_effect import PYTHON_NODES, no_effect, no_effect_yet
 from lamina.project.decorators import (
     UNCLEAR,
     check_arguments,
@@ -79,6 +79,21 @@ def read_python_nodes(content: str, file: str) -> tuple[Notice, ...]:
         else:
             notices.append(_notice(found, f"{found.word} `{_name(found)}`", _WHY[found.word]))
     raise_all(problems)
+    return tuple(notices)
+
+
+def read_misplaced(content: str, file: str) -> tuple[Notice, ...]:
+    """A warning for every node where nothing looks for nodes, and for macros that ask for what is not done."""
+    notices: list[Notice] = []
+    for found in find_decorators(parse_python(content, file), file, (*PARAMETERS, "macro")):
+        if found.word != "macro":
+            notices.append(
+                _notice(found, f"{found.word} `{_name(found)}`", "such functions are looked for in `python/`")
+            )
+        elif "metadata_only" in found.arguments and value_of(found.arguments["metadata_only"]) is not False:
+            why = "an edit that changes what the macro gives makes new versions of the models that use it"
+            place = found.location
+            notices.append(no_effect(f"`metadata_only` of macro `{_name(found)}`", why, place))
     return tuple(notices)
 
 

@@ -8,6 +8,7 @@ can put an older pointer back.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from typing_extensions import assert_never
 
@@ -16,6 +17,7 @@ from lamina.errors import raise_all
 from lamina.spark.tables import (
     COLUMNS,
     DETAILS_PROPERTY,
+    NAMES_PROPERTY,
     PHYSICAL,
     VIEW_PROPERTY,
     create_view,
@@ -23,14 +25,17 @@ from lamina.spark.tables import (
     set_view_properties,
     setting_text,
     table_name,
+    unset_view_properties,
 )
 from lamina.spark.versions import digest, name_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lamina.graph.kinds import Setting
     from lamina.spark.catalog import Catalog, CatalogEntry
+
+_BETWEEN = ";"
 
 
 def show_views(catalog: Catalog, views: Sequence[ShowView | HideView]) -> int:
@@ -63,7 +68,8 @@ def _show(catalog: Catalog, view: ShowView, entry: CatalogEntry | None, version:
     marks = {PHYSICAL: view.physical, COLUMNS: version.marks.get(COLUMNS, "") if version else ""}
     comment = version.comment if version and view.comment is None else view.comment
     details = _digest_of_details(comment, view.properties)
-    properties = {**view.properties, VIEW_PROPERTY: "environment", DETAILS_PROPERTY: details}
+    names = {NAMES_PROPERTY: _written(view.properties)} if view.properties else {}
+    properties = {**view.properties, **names, VIEW_PROPERTY: "environment", DETAILS_PROPERTY: details}
     doing = f"showing `{view.physical}` as `{view.logical}`"
     has_moved = entry is None or entry.marks != marks
     if has_moved:
@@ -72,8 +78,22 @@ def _show(catalog: Catalog, view: ShowView, entry: CatalogEntry | None, version:
         catalog.set_view(view.logical, query, creation, doing)
     has_details = entry is None or entry.properties.get(DETAILS_PROPERTY) == details
     if not has_details:
+        gone = [name for name in _named(entry) if name not in properties]
+        if gone:
+            catalog.execute(unset_view_properties(view.logical, gone), doing)
         catalog.execute(set_view_properties(view.logical, {**properties, "comment": comment or ""}), doing)
     return has_moved or not has_details
+
+
+def _named(entry: CatalogEntry | None) -> list[str]:
+    """The properties that a view got from its model, with the one that lists them."""
+    listed = entry.properties.get(NAMES_PROPERTY) if entry is not None else None
+    return [*(unquote(name) for name in listed.split(_BETWEEN)), NAMES_PROPERTY] if listed is not None else []
+
+
+def _written(names: Iterable[str]) -> str:
+    """Names as one value, without the signs between which catalogs list properties."""
+    return _BETWEEN.join(quote(name, safe="") for name in sorted(names))
 
 
 def _hide(catalog: Catalog, view: HideView, entry: CatalogEntry | None) -> bool:

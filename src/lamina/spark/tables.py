@@ -24,6 +24,9 @@ VIEW_PROPERTY = "lamina.view"
 DETAILS_PROPERTY = "lamina.details"
 """On an environment's view: a digest of its comment and properties."""
 
+NAMES_PROPERTY = "lamina.properties"
+"""On an environment's view with properties of a model's own: their names, so that those that go away can be told."""
+
 RENAMED_PROPERTY = "lamina.renamed"
 """On the view of a query: `old:new` when the generation in its marker goes by a new name."""
 
@@ -138,6 +141,12 @@ def alter_view(name: str, query: str) -> str:
 def set_view_properties(name: str, properties: Mapping[str, Setting]) -> str:
     """Properties of a view that exists; the one named `comment` is its comment."""
     return f"ALTER VIEW {table_name(name)} SET TBLPROPERTIES ({properties_text(properties)})"
+
+
+def unset_view_properties(name: str, properties: Sequence[str]) -> str:
+    """Take properties from a view; those that it does not have do not matter."""
+    listed = ", ".join(text_literal(each) for each in properties)
+    return f"ALTER VIEW {table_name(name)} UNSET TBLPROPERTIES IF EXISTS ({listed})"
 
 
 def _column(column: Column) -> str:

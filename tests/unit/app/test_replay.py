@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from lamina.app.events import Retried
-from lamina.errors import EngineError, HistoryLost, TransientFailure
+from lamina.errors import EngineError, HistoryLost, NotYetSupported, TransientFailure
 from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.timeline.interval import Interval
 from tests.kit.app import Killed, Place, Process, Running, january, sleeping, statuses
 from tests.kit.engine import Fault, Row
-from tests.kit.models import model, ranges
+from tests.kit.models import daily, model, ranges
 
 NOON = "2024-01-{:02}T12:00:00Z"
 APPEND = IncrementalUnmanaged()
@@ -225,3 +225,55 @@ def test_no_request_but_a_reset_takes_what_only_earlier_runs_knew(request_: dict
         assert place.rows("shop.history") == rows
     process().build("2024-01-06", reset=("shop.history",))
     assert place.rows("shop.history") == (("2024-01-31", "last"),)
+
+
+# --- what the project says --------------------------------------------------------------------------------------------
+def upserts(text: str, **settings: Any) -> Model:
+    return model(
+        "shop.keys",
+        ["raw.orders"],
+        kind=IncrementalByUniqueKey(unique_key=("x",)),
+        query=f"SELECT ds, {text} FROM raw.orders",
+        **settings,
+    )
+
+
+def test_the_projects_policy_is_for_the_own_change_of_models_that_do_not_say():
+    place = Place(upserts("x"), sources={"raw.orders": january(3)})
+    place.project.configure(replay_on_change="forward")
+    place.build("2024-01-03")
+    place.project.change(upserts("y"))
+    assert [step.action for step in place.process().plan("2024-01-04").plan.steps] == ["seed_and_build"]
+    place.project.change(upserts("y", replay_on_change="full"))
+    assert [step.action for step in place.process().plan("2024-01-04").plan.steps] == ["build"]
+
+
+def test_without_a_policy_of_the_project_a_changed_upsert_is_built_anew():
+    place = Place(upserts("x"), sources={"raw.orders": january(3)})
+    place.build("2024-01-03")
+    place.project.change(upserts("y"))
+    assert [step.action for step in place.process().plan("2024-01-04").plan.steps] == ["build"]
+
+
+def test_the_projects_policy_says_nothing_about_models_that_are_only_reached():
+    above = [model("shop.up", ["raw.orders"], query=f"SELECT ds, {text} FROM raw.orders") for text in "ab"]
+    below = replace(upserts("x"), reads=("shop.up",), references={"shop.up": "shop.up"})
+    place = Place(above[0], below, sources={"raw.orders": january(3)})
+    place.project.configure(replay_on_change="forward")
+    place.build("2024-01-03")
+    place.project.change(above[1])
+    actions = {str(step.node): step.action for step in place.process().plan("2024-01-04").plan.steps}
+    assert actions == {"shop.up": "build", "shop.keys": "build"}
+
+
+def test_the_projects_policy_never_rebuilds_in_silence_what_cannot_go_on():
+    place = Place(
+        model("shop.days", ["raw.orders"], kind=daily(), start="2024-01-01"), sources={"raw.orders": january(3)}
+    )
+    place.project.configure(replay_on_change="forward")
+    place.build("2024-01-03")
+    place.project.change(
+        model("shop.days", ["raw.orders"], kind=daily(), start="2024-01-01", query="SELECT ds, y FROM raw.orders")
+    )
+    with pytest.raises(NotYetSupported):
+        place.build("2024-01-04")

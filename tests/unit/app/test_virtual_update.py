@@ -330,3 +330,44 @@ def test_statements_that_came_late_are_followed_by_those_of_the_newest_revision(
     late.end()
     assert isinstance(late.error, LeaseLost)
     assert place.catalog.executed[before:] == ["the first", "the second", PROD[1]]
+
+
+# --- properties of views ----------------------------------------------------------------------------------------------
+def test_the_views_of_environments_have_the_properties_of_their_models():
+    place = Place(orders(virtual_properties={"team": "sales"}), sources={"raw.orders": january(3)})
+    place.build("2024-01-03")
+    assert place.catalog.properties["shop.orders"] == {"team": "sales"}
+    place.build("2024-01-03", "dev")
+    assert place.catalog.properties["shop__dev.orders"] == {"team": "sales"}
+
+
+def test_a_change_of_properties_alone_reaches_the_view_and_nothing_else():
+    place = Place(orders(), sources={"raw.orders": january(3)})
+    place.build("2024-01-03")
+    before = len(place.catalog.folders)
+    place.project.change(orders(virtual_properties={"team": "sales"}))
+    report = place.build("2024-01-03")
+    assert [step.action for step in report.plan.steps] == ["metadata"]
+    assert (place.catalog.properties["shop.orders"], len(place.catalog.folders)) == ({"team": "sales"}, before)
+    place.project.change(orders())
+    place.build("2024-01-03")
+    assert place.catalog.properties["shop.orders"] == {}
+    assert place.build("2024-01-03").status == "nothing_to_do"
+
+
+def test_other_metadata_leaves_views_alone():
+    place = Place(orders(virtual_properties={"team": "sales"}), sources={"raw.orders": january(3)})
+    place.build("2024-01-03")
+    shown = [entry for entry in place.catalog.statements if entry[0] == "show"]
+    place.project.change(orders(virtual_properties={"team": "sales"}, owner="ada"))
+    place.build("2024-01-03")
+    assert [entry for entry in place.catalog.statements if entry[0] == "show"] == shown
+
+
+def test_views_keep_their_properties_when_they_are_set_right():
+    place = Place(orders(virtual_properties={"team": "sales"}), sources={"raw.orders": january(3)})
+    place.build("2024-01-03")
+    place.catalog.environments["shop.orders"] = "elsewhere"
+    place.catalog.properties["shop.orders"] = {}
+    place.process().application().repair(None, instant("2024-01-03"))
+    assert place.catalog.properties["shop.orders"] == {"team": "sales"}
