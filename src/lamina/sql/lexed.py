@@ -14,6 +14,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem, raise_all
+from lamina.sql.depth import DEEPEST, too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,6 @@ _BRACKETS = {
     ";": TokenType.SEMICOLON,
 }
 TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, TokenType.HEREDOC_STRING)
-# Deeper nesting would exhaust the stack of the compiled parser, which ends the process.
-_DEEPEST = 200
 
 _MACRO = re.compile(r"@[@{\w'\"]")
 _TOKEN_FAULT = re.compile(r"(?:Missing (?P<quote>.+) )?from \d+:(?P<offset>\d+)")
@@ -172,6 +171,9 @@ def lex(fragment: Fragment) -> Lexed:
     newlines = [match.start() for match in re.finditer("\n", text)]
     lexed = Lexed(fragment=fragment, language=language, tokens=tokens, closings={}, separators=[], newlines=newlines)
     raise_all(_match_brackets(lexed))
+    deep = too_deep(tokens)
+    if deep is not None:
+        raise SyntaxProblem(f"The SQL is nested more than {DEEPEST} deep", location=lexed.place(deep))
     return lexed
 
 
@@ -229,8 +231,8 @@ def _match_brackets(lexed: Lexed) -> Iterator[SyntaxProblem]:
             continue
         if text in _CLOSING:
             opened.append((index, text))
-            if len(opened) > _DEEPEST:
-                yield SyntaxProblem(f"Brackets are nested more than {_DEEPEST} deep", location=lexed.place(index))
+            if len(opened) > DEEPEST:
+                yield SyntaxProblem(f"Brackets are nested more than {DEEPEST} deep", location=lexed.place(index))
                 return
         elif text == ";":
             lexed.separators.append(index)
