@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem, raise_all
 from lamina.near_names import near_names
+from lamina.sql.depth import DEEPEST, too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,6 @@ _BRACKETS = {
     ";": TokenType.SEMICOLON,
 }
 TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, TokenType.HEREDOC_STRING)
-# Deeper nesting would exhaust the stack of the compiled parser, which ends the process.
-_DEEPEST = 200
 
 _MACRO = re.compile(r"@[@{\w'\"]")
 # An `@` behind a letter or digit belongs to the name.
@@ -184,6 +183,9 @@ def lex(fragment: Fragment, *, is_expanded: bool = False) -> Lexed:
         is_expanded=is_expanded,
     )
     raise_all(_match_brackets(lexed))
+    deep = too_deep(tokens)
+    if deep is not None:
+        raise SyntaxProblem(f"The SQL is nested more than {DEEPEST} deep", location=lexed.place(deep))
     return lexed
 
 
@@ -241,8 +243,8 @@ def _match_brackets(lexed: Lexed) -> Iterator[SyntaxProblem]:
             continue
         if text in _CLOSING:
             opened.append((index, text))
-            if len(opened) > _DEEPEST:
-                yield SyntaxProblem(f"Brackets are nested more than {_DEEPEST} deep", location=lexed.place(index))
+            if len(opened) > DEEPEST:
+                yield SyntaxProblem(f"Brackets are nested more than {DEEPEST} deep", location=lexed.place(index))
                 return
         elif text == ";":
             lexed.separators.append(index)

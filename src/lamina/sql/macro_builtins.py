@@ -12,7 +12,7 @@ from lamina.sql.macro_call import NOTHING, Items, Signature, nearest
 from lamina.sql.macro_parse import parse
 from lamina.sql.macro_scalars import NotConstant
 from lamina.sql.macro_sql import SQL_MACROS
-from lamina.sql.macro_text import is_blank, join, text_of, wrap
+from lamina.sql.macro_text import is_blank, join, shortened, text_of, wrap
 from lamina.sql.macro_values import list_items, literal
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def _if(call: Call) -> Result:
 def _lambda_of(call: Call, argument: Argument) -> Lambda:
     function = call.engine.read_lambda(argument)
     if function is None:
-        raise call.fail(f"needs a lambda like `x -> x + 1`, got `{argument.text}`", location=argument.location)
+        raise call.fail(
+            f"needs a lambda like `x -> x + 1`, got `{shortened(argument.text)}`", location=argument.location
+        )
     return function
 
 
@@ -123,7 +125,9 @@ def _name_of(call: Call, argument: Argument) -> str:
         return argument.text.lower()
     name = call.engine.evaluate(argument)
     if not isinstance(name, str):
-        raise call.fail(f"needs the name of a variable in quotes, got `{argument.text}`", location=argument.location)
+        raise call.fail(
+            f"needs the name of a variable in quotes, got `{shortened(argument.text)}`", location=argument.location
+        )
     return name.lower()
 
 

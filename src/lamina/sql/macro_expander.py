@@ -28,7 +28,7 @@ from lamina.sql.macro_shapes import (
     macro_end,
 )
 from lamina.sql.macro_splice import Piece, assemble, place, place_items, tidy
-from lamina.sql.macro_text import Source, as_name, cut, is_blank, join, text_of
+from lamina.sql.macro_text import Source, as_name, cut, is_blank, join, shortened, text_of
 from lamina.sql.macro_times import TIME_NAMES, default_times, placeholder, substitute_times
 from lamina.sql.macro_unknown import KnownNames
 from lamina.sql.macro_values import evaluate, list_items, literal, value_of
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from lamina.sql.macro_text import Rope
 
 _DEEPEST = 40
+_DEEPEST_CALL = 50
+# What one text may be expanded to: lists in lists and definitions that name others twice grow beyond any memory.
+_MOST_EXPANSIONS = 20_000
+_MOST_CHARACTERS = 5_000_000
 _TEMPLATE_NAME = re.compile(r"@\{([^\W\d]\w*)\}|@([^\W\d]\w*)(?!\w*\()")
 _BARE = re.compile(r"\w+")
 PREDEFINED = frozenset({"this_model", "runtime_stage", "model_kind_name"})
@@ -53,6 +57,10 @@ class _Spoiled(Exception):
     """A macro cannot be computed because of problems inside it, which are already collected."""
 
 
+class _Exhausted(MacroError):
+    """The expansion is larger than it may be; nothing else of it is looked at."""
+
+
 @contextmanager
 def _constant(argument: Argument) -> Iterator[None]:
     """Say which argument it was that has no value."""
@@ -60,7 +68,7 @@ def _constant(argument: Argument) -> Iterator[None]:
         yield
     except NotConstant as error:
         raise MacroError(
-            f"`{argument.text}` cannot be evaluated before the query runs: {error}",
+            f"`{shortened(argument.text)}` cannot be evaluated before the query runs: {error}",
             hint="compare macro variables and literals only; text is written in single quotes",
             location=argument.location,
         ) from error
@@ -79,6 +87,9 @@ class Expander:
         self.columns_used: set[str] = set()
         self.is_time_dependent = False
         self._depth = 0
+        self._call_depth = 0
+        self._expansions = 0
+        self._characters = 0
         self._asked_for: set[str] = set()
         self._times = scope.times if scope.times is not None else default_times(dialect)
 
@@ -149,8 +160,11 @@ class Expander:
         """The items of a list, or the argument itself as the only item."""
         result = self.result(argument)
         if isinstance(result, Items):
-            return [rope for rope in result.ropes if not is_blank(rope)]
-        return self.split_tuple(result)
+            found = [rope for rope in result.ropes if not is_blank(rope)]
+        else:
+            found = self.split_tuple(result)
+        self._check_limits(argument.location, more=len(found))
+        return found
 
     def split_tuple(self, rope: Rope) -> list[Rope]:
         """The parts of `(a, b)`; a text without brackets is its only part."""
@@ -187,6 +201,7 @@ class Expander:
         if len(values) != len(function.parameters):
             shown = ", ".join(function.parameters)
             raise MacroError(f"the lambda takes ({shown}), got {len(values)} values", location=location)
+        self._counted(Items(ropes=tuple(values)), location)
         names = function.body.names
         parameters = {**names.parameters, **dict(zip(function.parameters, values, strict=True))}
         self._descend(location)
@@ -201,6 +216,7 @@ class Expander:
         return self._expand_text(text, call.source, call.index, call.names)
 
     def _expand_text(self, text: str, source: Source, index: int, names: Names) -> Rope:
+        self._spend(len(text), source.location(index))
         if "@" not in text:
             return source.make(text.strip(), index)
         fragment = Fragment(text=text.strip(), location=source.location(index), dialect=self.dialect)
@@ -215,9 +231,30 @@ class Expander:
         self._depth += 1
         if self._depth > _DEEPEST:
             self._depth -= 1
-            raise MacroError(
+            raise _Exhausted(
                 "the macros here call each other without end",
                 hint="look for a definition or macro whose result names itself",
+                location=location,
+            )
+
+    def _counted(self, result: Result, location: Location) -> Result:
+        ropes = result.ropes if isinstance(result, Items) else (result,)
+        self._spend(sum(len(chunk.text) for rope in ropes for chunk in rope), location)
+        return result
+
+    def _spend(self, characters: int, location: Location) -> None:
+        """Count one expansion, and the characters that go into it or come out of it."""
+        self._expansions += 1
+        self._characters += characters
+        self._check_limits(location)
+
+    def _check_limits(self, location: Location, more: int = 0) -> None:
+        is_often = self._expansions + more > _MOST_EXPANSIONS
+        if is_often or self._characters > _MOST_CHARACTERS:
+            limit = f"{_MOST_EXPANSIONS} expansions" if is_often else f"{_MOST_CHARACTERS} characters"
+            raise _Exhausted(
+                f"the macros here make more than {limit}",
+                hint="look for lists inside lists, and for definitions that use others many times",
                 location=location,
             )
 
@@ -290,6 +327,8 @@ class Expander:
                 return self._parameter(source, index, end, names)
         except _Spoiled:
             return Piece(start=index, end=macro_end(source, index, end), rope=NOTHING)
+        except _Exhausted:
+            raise
         except LaminaError as error:
             for problem in error.problems:
                 problem.location = problem.location or source.location(index)
@@ -365,6 +404,16 @@ class Expander:
         )
 
     def _call(self, call: Call) -> Result:
+        if self._call_depth == _DEEPEST_CALL:
+            raise call.fail(f"is nested more than {_DEEPEST_CALL} macros deep", "take parts out into `@DEF`")
+        self._call_depth += 1
+        try:
+            result = self._called(call)
+        finally:
+            self._call_depth -= 1
+        return self._counted(result, call.location)
+
+    def _called(self, call: Call) -> Result:
         definition = call.names.definitions.get(call.name)
         if definition is not None:
             return self._call_definition(call, definition)
@@ -436,7 +485,7 @@ class Expander:
         self._descend(value.location)
         try:
             result = self._sole_result(value)
-            return self.render(value) if result is None else result
+            return self._counted(self.render(value) if result is None else result, location)
         finally:
             self._depth -= 1
 

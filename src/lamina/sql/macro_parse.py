@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sqlglot import parse_one
+from sqlglot import Dialect, parse_one
 from sqlglot.errors import ParseError, SqlglotError
 
+from lamina.sql.depth import DEEPEST, check_depth
 from lamina.sql.macro_times import TIME_NAMES, find_placeholders
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def parse(text: str, dialect: str) -> exp.Expr:
     """
     try:
         readable = hide_symbols(text, dialect)
+        if len(readable) > DEEPEST:
+            check_depth(Dialect.get_or_raise(dialect).tokenize(readable))
         if _QUERY.match(readable):
             return parse_one(readable, dialect=dialect)
         # Inside a call everything that may be an argument is read, lambdas included, and no word starts a statement.

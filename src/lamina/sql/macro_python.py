@@ -15,7 +15,7 @@ from lamina.errors import LaminaError
 from lamina.sql.macro_call import NOTHING, Items
 from lamina.sql.macro_parse import parse, restore_symbols
 from lamina.sql.macro_scalars import NotConstant
-from lamina.sql.macro_text import first_line, text_of
+from lamina.sql.macro_text import first_line, shortened, text_of
 from lamina.sql.macro_times import placeholder
 from lamina.sql.macro_values import literal, value_of
 
@@ -103,7 +103,13 @@ def call_python(call: Call, function: Callable[..., object]) -> Result:
         raise call.fail(
             f"failed: {type(error).__name__}: {first_line(error)}", hint=f"look at {_written_at(function, error)}"
         ) from error
-    return _result(call, returned)
+    try:
+        return _result(call, returned)
+    except (SqlglotError, TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+        raise call.fail(
+            f"returned a value of type {type(returned).__name__} that cannot be written as SQL: "
+            f"{type(error).__name__}: {first_line(error)}"
+        ) from error
 
 
 def _written_at(function: Callable[..., object], error: Exception) -> str:
@@ -135,7 +141,8 @@ def _parse_text(call: Call, text: str, argument: Argument) -> exp.Expr:
         return parse(decided, call.engine.dialect)
     except SqlglotError as error:
         raise call.fail(
-            f"got an argument that is not SQL: `{argument.text}`: {first_line(error)}", location=argument.location
+            f"got an argument that is not SQL: `{shortened(argument.text)}`: {first_line(error)}",
+            location=argument.location,
         ) from error
 
 
@@ -185,7 +192,7 @@ def _coerced(call: Call, name: str, value: exp.Expr, wanted: object) -> object:
         shown = getattr(wanted, "__name__", None) if get_origin(wanted) is None else None
         text = value.sql(call.engine.dialect)
         location = call.named[name].location if name in call.named else call.location
-        raise call.fail(f"needs {shown or wanted} for `{name}`, got `{text}`", location=location)
+        raise call.fail(f"needs {shown or wanted} for `{name}`, got `{shortened(text)}`", location=location)
     return found
 
 
@@ -236,7 +243,7 @@ def _coerce_scalar(value: exp.Expr, wanted: object) -> object:
     if isinstance(found, str):
         try:
             return date(*map(int, found[:10].split("-")))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return _MISSING
     return found if isinstance(found, date) else _MISSING
 

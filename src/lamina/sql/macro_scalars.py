@@ -6,9 +6,10 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
+from math import isfinite
 from typing import Union
 
-from lamina.sql.macro_text import first_line
+from lamina.sql.macro_text import first_line, shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,30 @@ class NotConstant(ValueError):
     """The expression has no value before the query runs."""
 
 
+MOST_DIGITS = 1000
+LONGEST_TEXT = 1_000_000
+_TOO_LARGE = 10**MOST_DIGITS
+
+
+def bounded(value: Value) -> Value:
+    """The value, if it is one that can be worked with; raises `NotConstant` for what is too large."""
+    if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+        raise too_many_digits()
+    if isinstance(value, float) and not isfinite(value):
+        raise NotConstant(f"the result is {value}, which is no finite number")
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise too_long()
+    return value
+
+
+def too_many_digits() -> NotConstant:
+    return NotConstant(f"the result has more than {MOST_DIGITS} digits")
+
+
+def too_long() -> NotConstant:
+    return NotConstant(f"the result has more than {LONGEST_TEXT} characters")
+
+
 def is_true(value: Value) -> bool:
     """Whether a condition holds; NULL does not, and text must spell a boolean."""
     if value is None:
@@ -38,6 +63,8 @@ def is_true(value: Value) -> bool:
 
 def number_of(text: str) -> int | float:
     """The number a text spells; raises `ValueError` otherwise."""
+    if len(text) > MOST_DIGITS:
+        raise too_many_digits()
     return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else float(text)
 
 
@@ -60,7 +87,7 @@ def moment_of(value: Value) -> datetime:
 def _read_moment(text: str) -> datetime:
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise NotConstant(f"`{text}` is not a time written like `2024-01-31 12:30:00`")
+        raise NotConstant(f"`{shortened(text)}` is not a time written like `2024-01-31 12:30:00`")
     *numbers, fraction, zone = match.groups()
     year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     offset = timedelta()
@@ -70,7 +97,7 @@ def _read_moment(text: str) -> datetime:
     try:
         return datetime(year, month, day, hour, minute, second, micros, tzinfo=timezone.utc) - offset
     except ValueError as error:
-        raise NotConstant(f"`{text}` is not a time: {first_line(error)}") from error
+        raise NotConstant(f"`{shortened(text)}` is not a time: {first_line(error)}") from error
 
 
 def day_of(value: Value) -> date:
@@ -95,8 +122,10 @@ def align(left: Value, right: Value) -> tuple[Value, Value]:
         if isinstance(one, str) and isinstance(other, (int, float)):
             try:
                 number: Value = truth_of(one) if isinstance(other, bool) else number_of(one)
+            except NotConstant:
+                raise
             except ValueError as error:
-                raise NotConstant(f"text `{one}` cannot be compared with the number {other}") from error
+                raise NotConstant(f"text `{shortened(one)}` cannot be compared with the number {other}") from error
             return (number, other) if one is left else (other, number)
     return left, right
 
@@ -108,7 +137,7 @@ def truth_of(text: str) -> bool:
         return True
     if word in {"false", "f", "no", "n", "0"}:
         return False
-    raise NotConstant(f"`{text}` is text, not a condition")
+    raise NotConstant(f"`{shortened(text)}` is text, not a condition")
 
 
 def arithmetic(value: Value) -> int | float:
@@ -118,9 +147,11 @@ def arithmetic(value: Value) -> int | float:
     if isinstance(value, str):
         try:
             return number_of(value)
+        except NotConstant:
+            raise
         except ValueError as error:
-            raise NotConstant(f"`{value}` is not a number") from error
-    raise NotConstant(f"`{value}` is not a number")
+            raise NotConstant(f"`{shortened(text_of_value(value))}` is not a number") from error
+    raise NotConstant(f"`{shortened(text_of_value(value))}` is not a number")
 
 
 _UNIT_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}

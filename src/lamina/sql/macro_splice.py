@@ -131,11 +131,19 @@ def _is_compound(found: exp.Expr) -> bool:
 
 def tidy(source: Source, pieces: Sequence[Piece]) -> None:
     """Drop the comma, connector or clause keyword that a macro without a result leaves dangling."""
+    standing: list[Piece] = []
+    ahead = 0
     for position, piece in enumerate(pieces):
         if not piece.is_empty:
+            standing.append(piece)
             continue
-        before = next((other for other in reversed(pieces[:position]) if _stands(other)), None)
-        after = next((other for other in pieces[position + 1 :] if _stands(other)), None)
+        while standing and not _stands(standing[-1]):
+            standing.pop()
+        ahead = max(ahead, position + 1)
+        while ahead < len(pieces) and not _stands(pieces[ahead]):
+            ahead += 1
+        before = standing[-1] if standing else None
+        after = pieces[ahead] if ahead < len(pieces) else None
         left, right = _word(source, before), _word(source, after)
         if before is not None and right in _ENDERS | {"AND", "OR"} and _dangles_before(left, right):
             before.is_dropped = True

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from lamina.sql.macro_call import Items, Signature, nearest
 from lamina.sql.macro_parse import parse, restore_symbols
-from lamina.sql.macro_text import as_name, first_line, quote, text_of
+from lamina.sql.macro_text import as_name, first_line, quote, shortened, text_of
 from lamina.sql.macro_times import SPARK_DIALECTS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _parsed(call: Call, text: str) -> exp.Expr:
     try:
         return parse(text, call.engine.dialect)
     except SqlglotError as error:
-        raise call.fail(f"cannot read `{text}`: {first_line(error)}") from error
+        raise call.fail(f"cannot read `{shortened(text)}`: {first_line(error)}") from error
 
 
 def _from_spark(call: Call, text: str) -> str:
@@ -128,7 +128,7 @@ def _relation(call: Call, argument: Argument) -> tuple[str, str]:
     try:
         table = exp.to_table(text, dialect=call.engine.dialect)
     except SqlglotError as error:
-        raise call.fail(f"needs the name of a relation, got `{text}`", location=argument.location) from error
+        raise call.fail(f"needs the name of a relation, got `{shortened(text)}`", location=argument.location) from error
     return text, ".".join(part.name for part in table.parts)
 
 
@@ -329,8 +329,10 @@ def _literal_day(call: Call, argument: Argument) -> date | None:
     text = argument.source.tokens[argument.start].value
     try:
         return date(*map(int, text[:10].split("-")))
-    except (ValueError, TypeError) as error:
-        raise call.fail(f"needs a date like '2024-01-31', got '{text}'", location=argument.location) from error
+    except (ValueError, TypeError, OverflowError) as error:
+        raise call.fail(
+            f"needs a date like '2024-01-31', got '{shortened(text)}'", location=argument.location
+        ) from error
 
 
 # --- expressions -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lamina.errors import Location
     from lamina.sql.fragment import Fragment
 
+_LONGEST_QUOTED = 300
 _WORD = re.compile(r"[^\W\d]\w*")
 _PLAIN_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
@@ -358,4 +359,9 @@ def _is_bare(word: str, dialect: str) -> bool:
 
 def first_line(error: Exception) -> str:
     """The first line of an error's text, without its trailing period."""
-    return str(error).strip().split("\n", 1)[0].rstrip(".")
+    return shortened(str(error).strip().split("\n", 1)[0].rstrip("."))
+
+
+def shortened(text: str) -> str:
+    """A text as messages quote it."""
+    return text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 1]}…"

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import operator
-import re
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from functools import reduce
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from lamina.sql.depth import depth_of
 from lamina.sql.macro_parse import parse
+from lamina.sql.macro_regex import contains, is_like
 from lamina.sql.macro_scalars import (
+    LONGEST_TEXT,
+    MOST_DIGITS,
     NotConstant,
     Span,
     Value,
     align,
     arithmetic,
+    bounded,
     day_of,
     is_true,
     moment_of,
@@ -27,12 +31,18 @@ from lamina.sql.macro_scalars import (
     shift,
     span_of,
     text_of_value,
+    too_long,
+    too_many_digits,
     truth_of,
 )
-from lamina.sql.macro_text import first_line
+from lamina.sql.macro_text import first_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
+
+
+DEEPEST_VALUE = 150
+"""How deep an expression may be nested that is computed here."""
 
 
 def evaluate(text: str, dialect: str) -> Value:
@@ -41,6 +51,8 @@ def evaluate(text: str, dialect: str) -> Value:
         expression = parse(text, dialect)
     except SqlglotError as error:
         raise NotConstant(first_line(error)) from error
+    if depth_of(expression) > DEEPEST_VALUE:
+        raise NotConstant(f"it is nested more than {DEEPEST_VALUE} deep")
     return value_of(expression)
 
 
@@ -50,12 +62,18 @@ def value_of(expression: exp.Expr) -> Value:
         handler = _HANDLERS.get(class_)
         if handler is not None:
             try:
-                return handler(expression)
-            except (TypeError, ArithmeticError, OverflowError, AttributeError) as error:
-                raise NotConstant(f"`{expression.sql()}` fails: {first_line(error)}") from error
+                return bounded(handler(expression))
+            except NotConstant:
+                raise
+            except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+                raise NotConstant(f"`{_shown(expression)}` fails: {first_line(error)}") from error
     if isinstance(expression, exp.Column):
-        raise NotConstant(f"`{expression.sql()}` is a column, its value is only known while the query runs")
-    raise NotConstant(f"`{expression.sql()}` can only be computed while the query runs")
+        raise NotConstant(f"`{_shown(expression)}` is a column, its value is only known while the query runs")
+    raise NotConstant(f"`{_shown(expression)}` can only be computed while the query runs")
+
+
+def _shown(expression: exp.Expr) -> str:
+    return shortened(expression.sql())
 
 
 def literal(value: object, dialect: str) -> str:
@@ -67,7 +85,7 @@ def literal(value: object, dialect: str) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
-        return repr(value)
+        return repr(value) if isfinite(value) else exp.cast(exp.Literal.string(str(value)), "DOUBLE").sql(dialect)
     if isinstance(value, datetime):
         type_ = "TIMESTAMPNTZ" if value.tzinfo is None else "TIMESTAMPTZ"
         return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), type_).sql(dialect)
@@ -233,11 +251,30 @@ def _at_most(left: Value, right: Value) -> bool:
 
 
 def _like(*, is_caseless: bool) -> Callable[[Value, Value], Value]:
-    def match(value: Value, pattern: Value) -> Value:
-        regex = "".join({"%": ".*", "_": "."}.get(sign) or re.escape(sign) for sign in text_of_value(pattern))
-        return re.fullmatch(regex, text_of_value(value), re.DOTALL | (re.IGNORECASE if is_caseless else 0)) is not None
+    return lambda value, pattern: is_like(text_of_value(value), text_of_value(pattern), is_caseless=is_caseless)
 
-    return match
+
+def _regexp_like(value: Value, pattern: Value) -> Value:
+    if not isinstance(value, str) or not isinstance(pattern, str):
+        raise NotConstant(f"`{text_of_value(value)}` and `{text_of_value(pattern)}` must both be text")
+    return contains(value, pattern)
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    number, times = arithmetic(base), arithmetic(exponent)
+    if isinstance(number, int) and isinstance(times, int) and number.bit_length() * times > 4 * MOST_DIGITS:
+        raise too_many_digits()
+    result = number**times
+    if isinstance(result, complex):
+        raise NotConstant(f"{number} to the power of {times} is no number")
+    return cast("int | float", result)
+
+
+def _replace(value: Value, old: Value, new: Value = "") -> Value:
+    text, part, other = text_of_value(value), text_of_value(old), text_of_value(new)
+    if len(text) + text.count(part) * len(other) > LONGEST_TEXT:
+        raise too_long()
+    return text.replace(part, other)
 
 
 def _case(node: exp.Expr) -> Value:
@@ -275,8 +312,10 @@ def _cast(node: exp.Expr) -> Value:
         if to.this in types:
             try:
                 return convert(value)
-            except (ValueError, TypeError) as error:
-                raise NotConstant(f"`{text_of_value(value)}` cannot be read as {to.sql()}") from error
+            except NotConstant:
+                raise
+            except (ValueError, TypeError, OverflowError) as error:
+                raise NotConstant(f"`{shortened(text_of_value(value))}` cannot be read as {to.sql()}") from error
     raise NotConstant(f"a cast to {to.sql()} can only be computed while the query runs")
 
 
@@ -392,7 +431,7 @@ _HANDLERS: dict[type, Callable[[exp.Expr], Value]] = {
     exp.NullSafeNEQ: lambda node: not _same(node),
     exp.Like: _strict(_like(is_caseless=False), "this", "expression"),
     exp.ILike: _strict(_like(is_caseless=True), "this", "expression"),
-    exp.RegexpLike: _strict(lambda value, regex: re.search(regex, value) is not None, "this", "expression"),
+    exp.RegexpLike: _strict(_regexp_like, "this", "expression"),
     # arithmetic
     exp.Add: _strict(_add, "this", "expression"),
     exp.Sub: _strict(lambda left, right: _add(left, right, -1), "this", "expression"),
@@ -400,7 +439,7 @@ _HANDLERS: dict[type, Callable[[exp.Expr], Value]] = {
     exp.Div: _strict(_divide, "this", "expression"),
     exp.IntDiv: _strict(_divide_whole, "this", "expression"),
     exp.Mod: _strict(_remainder, "this", "expression"),
-    exp.Pow: _strict(lambda base, power: arithmetic(base) ** arithmetic(power), "this", "expression"),
+    exp.Pow: _strict(_power, "this", "expression"),
     exp.Neg: _strict(lambda value: -value if isinstance(value, Span) else -arithmetic(value), "this"),
     exp.Abs: _strict(lambda value: abs(arithmetic(value)), "this"),
     exp.Round: _strict(_round, "this", "decimals"),
@@ -421,12 +460,7 @@ _HANDLERS: dict[type, Callable[[exp.Expr], Value]] = {
     exp.Right: _strict(
         lambda value, count: text_of_value(value)[-int(count) :] if int(count) else "", "this", "expression"
     ),
-    exp.Replace: _strict(
-        lambda value, old, new="": text_of_value(value).replace(text_of_value(old), text_of_value(new)),
-        "this",
-        "expression",
-        "replacement",
-    ),
+    exp.Replace: _strict(_replace, "this", "expression", "replacement"),
     exp.StartsWith: _strict(
         lambda value, start: text_of_value(value).startswith(text_of_value(start)), "this", "expression"
     ),

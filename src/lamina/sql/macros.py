@@ -93,7 +93,10 @@ def expand(fragment: Fragment, scope: MacroScope) -> Expansion:
     if "@" not in fragment.text:
         return Expansion(text=fragment.text, chunks=(_whole(fragment),))
     expander = Expander(scope, fragment.dialect)
-    rope = expander.expand(fragment)
+    try:
+        rope = expander.expand(fragment)
+    except RecursionError:
+        raise MacroError("the text is nested too deeply", location=fragment.location) from None
     raise_all(_distinct(expander.problems))
     if scope.times is not None:
         rope = _filled(rope, fragment.dialect, scope.times)

@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem
 from lamina.near_names import near_names
+from lamina.sql.depth import DEEPEST, DEEPEST_TREE, depth_of, too_deep
 from lamina.sql.fragment import Fragment
 from lamina.sql.names import is_plain_identifier, quote
 
@@ -26,6 +27,7 @@ SPARK = "spark"
 
 _SPARK_DIALECTS = frozenset({"", "spark", "spark2", "spark3"})
 _KNOWN_DIALECTS = frozenset(dialect.value for dialect in Dialects if dialect.value)
+_HOW_TO_FLATTEN = "take parts out into WITH queries, or into models of their own"
 _SYMBOL = re.compile(r"@[A-Za-z_]\w*")
 _STAND_IN = re.compile(r"`?__lamina_symbol_(\w+?)__`?", re.IGNORECASE)
 _QUERY_STARTS = frozenset(
@@ -83,7 +85,7 @@ def place(text: str, offset: int, location: Location | None) -> Location:
 def tokenise(text: str, dialect: str = SPARK, location: Location | None = None) -> tuple[Token, ...]:
     """The tokens of the text; comments hang on tokens and are not tokens themselves."""
     try:
-        return tuple(Dialect.get_or_raise(check_dialect(dialect, location)).tokenize(text))
+        tokens = tuple(Dialect.get_or_raise(check_dialect(dialect, location)).tokenize(text))
     except TokenError as error:
         opened = _find_unclosed(text)
         if opened is None:
@@ -94,6 +96,11 @@ def tokenise(text: str, dialect: str = SPARK, location: Location | None = None) 
             hint=f"add the closing `{closing}`" if closing != "`" else "add the closing backtick",
             location=place(text, offset, location),
         ) from error
+    deep = too_deep(tokens)
+    if deep is not None:
+        where = place(text, tokens[deep].start, location)
+        raise SyntaxProblem(f"the SQL is nested more than {DEEPEST} deep", hint=_HOW_TO_FLATTEN, location=where)
+    return tokens
 
 
 @lru_cache(maxsize=64)
@@ -119,7 +126,13 @@ def parse_statement(
     except ParseError as error:
         raise _explain(error, text, location) from error
     except RecursionError as error:
-        raise SyntaxProblem("the SQL text is nested too deeply", location=location) from error
+        raise SyntaxProblem("the SQL is nested too deep", hint=_HOW_TO_FLATTEN, location=location) from error
+    except (TypeError, AttributeError, ValueError, IndexError) as error:
+        # The compiled parser meets some broken texts with these.
+        raise SyntaxProblem("the SQL cannot be parsed", location=location) from error
+    if any(tree is not None and depth_of(tree) > DEEPEST_TREE for tree in trees):
+        message = f"the SQL has a chain of more than {DEEPEST_TREE} operators"
+        raise SyntaxProblem(message, hint=_HOW_TO_FLATTEN, location=location)
     statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(statements) > 1:
         raise SyntaxProblem("one statement was expected, the SQL text holds several", location=location)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
@@ -60,6 +61,7 @@ _SIMPLE_TYPES = {
     "numeric": "decimal(10,0)",
 }
 _LONGEST_DECIMAL = 38
+_DEEPEST_TYPE = 100
 _INTERVAL_UNITS = ("year", "month", "day", "hour", "minute", "second")
 _PIECE = re.compile(r"\s*(`(?:[^`]|``)+`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])")
 
@@ -72,6 +74,8 @@ def normalise_type(text: str, dialect: str = SPARK, location: Location | None = 
     written = text.strip()
     if not is_spark(dialect):
         written = _translate(written, dialect, location)
+    if _depth_of(written) > _DEEPEST_TYPE:
+        raise BadPropertyValue(f"a type is nested more than {_DEEPEST_TYPE} deep", location=location)
     try:
         return _TypeReader(text=written).read()
     except _UnknownType as error:
@@ -82,8 +86,11 @@ def normalise_type(text: str, dialect: str = SPARK, location: Location | None = 
 
 def spark_type(data_type: exp.DataType) -> str | None:
     """Spark's spelling of the type of a cast; None when Spark has no such type."""
+    written = data_type.sql(dialect=SPARK)
+    if _depth_of(written) > _DEEPEST_TYPE:
+        return None
     try:
-        return _TypeReader(text=data_type.sql(dialect=SPARK)).read()
+        return _TypeReader(text=written).read()
     except _UnknownType:
         return None
 
@@ -151,6 +158,11 @@ def _translate(text: str, dialect: str, location: Location | None) -> str:
     if found is None:
         raise BadPropertyValue(f"`{text}` is not a type that `{dialect}` has", location=location)
     return found.sql(dialect=SPARK)
+
+
+def _depth_of(text: str) -> int:
+    """How many `<` are open at once; names in quotes may hold some, which makes no difference here."""
+    return max(accumulate((sign == "<") - (sign == ">") for sign in text if sign in "<>"), default=0)
 
 
 class _UnknownType(Exception):

@@ -34,7 +34,7 @@ def test_batches_that_could_share_a_partition_run_one_after_the_other():
     asked = {"batch_concurrency": 12}
     hourly = own(kind={**asked, "batch_size": 1}, grain=Grain.HOUR)
     assert concurrency_of(hourly, DAYS, USUAL_BATCHES_AT_ONCE) == 1
-    half = ranges(("2024-01-01T12:00:00Z", "2024-01-02T00:00:00Z"))
+    half = ranges(("2024-01-01T06:00:00Z", "2024-01-01T12:00:00Z"), ("2024-01-01T18:00:00Z", "2024-01-02T00:00:00Z"))
     assert concurrency_of(own(kind=asked), half, USUAL_BATCHES_AT_ONCE) == 1
 
 
