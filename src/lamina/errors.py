@@ -477,14 +477,8 @@ class AnalysisFailed(EngineError):
     """Spark refused a query: unknown column, table or type mismatch."""
 
     code = "LAM-SPARK-005"
-
-
-class TableMissing(AnalysisFailed):
-    """A query reads a table that is not in the catalog."""
-
-    code = "LAM-SPARK-024"
-    table: str = ""
-    """Its name as Spark was asked for it, in lower case, parts joined with dots."""
+    missing_table: str | None = None
+    """The table that is not there, if that is why: its name in lower case, parts joined with dots."""
 
 
 class QueryFailed(EngineError):

@@ -18,7 +18,6 @@ from lamina.errors import (
     Location,
     QueryFailed,
     StatementUnanswered,
-    TableMissing,
     TransientFailure,
     WarehouseUnwritable,
 )
@@ -172,8 +171,8 @@ def test_a_query_that_cannot_be_parsed_is_told_by_its_line() -> None:
 def test_a_table_that_is_not_there_is_named() -> None:
     refused = Placed("t", SENT.index("`t`"), "TABLE_OR_VIEW_NOT_FOUND", relationName="`spark_catalog`.`raw`.`Orders`")
     error = translate(refused, "it", query=SENT, written=WRITTEN)
-    assert isinstance(error, TableMissing)
-    assert error.table == "raw.orders"
+    assert isinstance(error, AnalysisFailed)
+    assert error.missing_table == "raw.orders"
 
 
 def test_refusals_of_pyspark_itself_are_failures_too() -> None:

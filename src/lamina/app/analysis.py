@@ -10,7 +10,7 @@ from lamina.app.batch_request import declared_columns, seed_rows, sql_rows
 from lamina.app.ports import AnalysisRequest
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
-from lamina.errors import AnalysisFailed, BadModelResult, LaminaError, TableMissing
+from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, IncrementalByUniqueKey, folds
 from lamina.graph.merge_columns import columns_named
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
@@ -81,9 +81,10 @@ def _once_per_table(plan: Plan, problems: Mapping[NodeName, LaminaError]) -> dic
     found: dict[NodeName, LaminaError] = {}
     told: set[str] = set()
     for name, problem in problems.items():
-        table = NodeName(problem.table) if isinstance(problem, TableMissing) else None
+        named = problem.missing_table if isinstance(problem, AnalysisFailed) else None
+        table = NodeName(named or "")
         readers = [each for each in problems if table in plan.models[each].reads]
-        if not isinstance(problem, TableMissing) or table is None or not readers:
+        if named is None or not readers:
             found[name] = problem
         elif table not in told:
             told.add(table)
@@ -92,21 +93,21 @@ def _once_per_table(plan: Plan, problems: Mapping[NodeName, LaminaError]) -> dic
     return found
 
 
-def _missing_table(plan: Plan, table: NodeName, readers: list[NodeName], problem: LaminaError) -> TableMissing:
+def _missing_table(plan: Plan, table: NodeName, readers: list[NodeName], problem: LaminaError) -> AnalysisFailed:
     below = set(readers)
     for name, model in plan.models.items():
         if below & set(model.reads):
             below.add(name)
     near = get_close_matches(table, [name for name in plan.models if name not in below], n=1, cutoff=0.8)
     suggestion = f"did you mean `{near[0]}`? Otherwise " if near else ""
-    missing = TableMissing(
+    missing = AnalysisFailed(
         f"the table `{table}`, read by {shown_names(readers)}, does not exist",
         hint=f"{suggestion}create it in Spark's catalog, or let the project make it: with a model of this name, or a "
         f"CSV file in `seeds/`; tables of others are declared in `sources/`, where `lamina source columns` checks them",
         location=problem.location,
         node=readers[0],
     )
-    missing.table = table
+    missing.missing_table = table
     return missing
 
 

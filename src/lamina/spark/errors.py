@@ -21,7 +21,6 @@ from lamina.errors import (
     LaminaError,
     QueryFailed,
     StatementUnanswered,
-    TableMissing,
     TransientFailure,
     WarehouseUnwritable,
 )
@@ -118,12 +117,10 @@ def translate(
     location = place_of(written, query, found[0]) if found and query is not None and written is not None else None
     what = f"{summary_of(error)}{_shown_place(condition, found, None if location else query)}"
     if isinstance(error, AnalysisException):
-        if condition == _NO_TABLE:
-            missing = TableMissing(f"{doing} was refused by Spark: {what}", location=location)
-            missing.table = _asked_for(error)
-            return missing
         verb = "cannot be parsed by Spark" if isinstance(error, ParseException) else "was refused by Spark"
-        return AnalysisFailed(f"{doing} {verb}: {what}", location=location)
+        refused = AnalysisFailed(f"{doing} {verb}: {what}", location=location)
+        refused.missing_table = _asked_for(error) if condition == _NO_TABLE else None
+        return refused
     return QueryFailed(f"{doing} failed: {what}", location=location)
 
 

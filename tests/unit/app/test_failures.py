@@ -21,7 +21,6 @@ from lamina.errors import (
     NoAnswer,
     QueryFailed,
     StatementUnanswered,
-    TableMissing,
     TransientFailure,
 )
 from lamina.graph.kinds import View
@@ -450,9 +449,9 @@ def test_refused_queries_are_reported_together_before_anything_is_written():
     assert not place.pointers()
 
 
-def missing(table: str) -> TableMissing:
-    error = TableMissing("the query was refused by Spark", location=Location(file="models/m.sql", line=7))
-    error.table = table
+def missing(table: str) -> AnalysisFailed:
+    error = AnalysisFailed("the query was refused by Spark", location=Location(file="models/m.sql", line=7))
+    error.missing_table = table
     return error
 
 
@@ -477,7 +476,7 @@ def test_a_table_that_is_not_there_is_one_error_that_names_its_readers():
         "shop.raw_order": "skipped",
     }
     error = report.results[NodeName("shop.orders")].error
-    assert isinstance(error, TableMissing)
+    assert isinstance(error, AnalysisFailed)
     assert error.message == "the table `raw.orders`, read by `shop.orders` and `shop.v`, does not exist"
     assert error.location == Location(file="models/m.sql", line=7)
     assert "did you mean" not in (error.hint or "")
