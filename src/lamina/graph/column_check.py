@@ -37,7 +37,7 @@ def missing_columns(
     known: dict[NodeName, tuple[str, ...]] = {
         source.name: tuple(column.name for column in source.columns)
         for source in declared.values()
-        if source.columns and source.name not in models
+        if source.columns and source.name not in models and not _names_fields(source)
     }
     for name, model in models.items():
         found = ColumnFindings()
@@ -52,6 +52,11 @@ def missing_columns(
         columns = _columns(model, found)
         if columns is not None:
             known[name] = columns
+
+
+def _names_fields(source: Source) -> bool:
+    """Whether fields of structs are declared as columns, so that the columns themselves may not be."""
+    return any("." in column.name for column in source.columns or ())
 
 
 def _finder(model: Model, body: SqlBody, schemas: Mapping[str, tuple[str, ...]]) -> Callable[[], ColumnFindings]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -439,6 +440,10 @@ def test_columns_of_declared_tables_are_known():
     assert isinstance(error, UnknownColumn)
     assert error.hint == "did you mean `item`?; if the table has this column, declare it in `sources/raw.yml`"
     graph_of({"m": model("shop.m", "SELECT id, itm FROM raw.p")}, sources=(raw,))
+    nested = replace(raw, columns=(Column(name="id"), Column(name="item.price")))
+    graph_of({"m": model("shop.m", "SELECT id, item.price, o.item.tax FROM raw.o")}, sources=(nested,))
+    none = replace(raw, columns=())
+    graph_of({"m": model("shop.m", "SELECT anything FROM raw.o")}, sources=(none,))
 
 
 @pytest.mark.parametrize(
