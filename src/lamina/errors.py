@@ -309,6 +309,12 @@ class UndeclaredSource(GraphError):
     code = "LAM-GRAPH-005"
 
 
+class UnknownColumn(GraphError):
+    """A query asks a table for a column that it certainly does not have."""
+
+    code = "LAM-GRAPH-006"
+
+
 # --- planning and applying ---
 class PlanError(LaminaError):
     """The plan cannot be made as asked."""
@@ -471,6 +477,8 @@ class AnalysisFailed(EngineError):
     """Spark refused a query: unknown column, table or type mismatch."""
 
     code = "LAM-SPARK-005"
+    missing_table: str | None = None
+    """The table that is not there, if that is why: its name in lower case, parts joined with dots."""
 
 
 class QueryFailed(EngineError):

@@ -79,6 +79,24 @@ def test_every_problem_of_a_project_is_reported_at_once(project: Project):
     assert "Traceback" not in answer.stderr
 
 
+def test_what_planning_knows_of_columns_variables_and_seeds_is_told_without_spark(project: Project):
+    project.write(
+        models__fine_sql=FINE,
+        models__column_sql="MODEL (name shop.column, kind FULL);\nSELECT\n  idd\nFROM shop.fine\n",
+        models__variable_sql="MODEL (name shop.variable, kind FULL);\nSELECT id\nFROM `@shop`.fine\n",
+        seeds__cities_csv="id,name\n1,Rome\n2,Oslo,too many\n",
+    )
+
+    errors = project.document("plan", code=2)["errors"]
+
+    assert [(error["code"], error["file"], error["line"], error["column"]) for error in errors] == [
+        ("LAM-GRAPH-006", "models/column.sql", 3, 3),
+        ("LAM-SQL-006", "models/variable.sql", 3, 6),
+        ("LAM-DEF-003", "seeds/cities.csv", 3, None),
+    ]
+    assert errors[0]["hint"] == "did you mean `id`?"
+
+
 def test_an_unknown_config_key_comes_with_the_nearest(project: Project):
     project.write(lamina_yaml="name: shop\ndefualts: {}\n", models__a_sql=FINE)
 
@@ -305,11 +323,17 @@ class Trouble:
         self.project.write(
             lamina_yaml="name: shop\ndefaults: {start: 2024-01-01}\n",
             models__fine_sql=FINE,
-            models__column_sql="MODEL (name shop.column, kind FULL);\nSELECT\n  idd\nFROM shop.fine\n",
-            seeds__cities_csv="id,name\n1,Rome\n2,Oslo,too many\n",
+            models__column_sql="MODEL (name shop.column, kind FULL);\nSELECT\n  idd(id) AS id\nFROM shop.fine\n",
+            models__gone_sql="MODEL (name shop.gone, kind VIEW);\nSELECT *\nFROM raw.gone\n",
+            models__gone_too_sql="MODEL (name shop.gone_too, kind FULL);\nSELECT *\nFROM raw.gone\n",
+            models__cities_sql="MODEL (name shop.cities, kind SEED (path '../seeds/cities.csv'), "
+            "columns (id int, name text))",
+            seeds__cities_csv="id,name\n1,Rome\ntwo,Oslo\n",
         )
         self.refused = self.project.lamina("build", "--execution-time", "2024-01-08")
         self.refused_environments = self.project.document("env", "list")
+        for name in ("gone.sql", "gone_too.sql"):
+            (self.project.folder / "models" / name).unlink()
 
         self.project.write(
             models__column_sql="MODEL (name shop.column, kind FULL);\nSELECT id FROM shop.fine\n",
@@ -337,8 +361,10 @@ def test_queries_that_spark_refuses_are_reported_together_before_anything_is_wri
 
     assert answer.returncode == 1
     assert "LAM-SPARK-005" in answer.stderr
-    assert "models/column.sql" in answer.stderr
-    assert "seeds/cities.csv" in answer.stderr
+    assert "at models/column.sql:3:3" in answer.stderr
+    assert "seeds/cities.csv:3" in answer.stderr
+    assert answer.stderr.count("`raw.gone`, read by `shop.gone` and `shop.gone_too`, does not exist") == 1
+    assert "at models/gone.sql:3:6" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert trouble.refused_environments["environments"] == []
 

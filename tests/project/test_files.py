@@ -17,6 +17,7 @@ from lamina.errors import (
     EmptyProject,
     NoProject,
     SyntaxProblem,
+    UnknownColumn,
     UnknownConfigKey,
     UnknownKind,
     UnknownMacro,
@@ -24,6 +25,7 @@ from lamina.errors import (
     UnreadableFile,
 )
 from lamina.graph.model import SeedBody
+from lamina.project import load
 from lamina.project.discover import discover, find_root
 from lamina.project.files import FileProject
 from tests.project.conftest import NOW
@@ -204,6 +206,96 @@ def test_a_seed_is_its_content(project):
     assert before != after
     folder.write({"seeds/x.csv": "a\n1\n"})
     assert folder.graph().models["shop.x"].body.content_hash == before
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"seeds/x.csv": "a,b\n1,2\n3\n\n4,5,6\n"}, [(BadSeed, "1 field,", 3), (BadSeed, "3 fields", 5)]),
+        ({"seeds/x.csv": 'a,b\n1,"2\n3"\n4,"5\n'}, [(BadSeed, "cannot be read", 4)]),
+        ({"seeds/x.csv": b"a,b\n1,2\n\xe4,2\n"}, [(UnreadableFile, "byte 8 cannot be decoded", 3)]),
+        ({"seeds/x.csv": b"\xef\xbb\xbfa,b\n1,\xff\n"}, [(UnreadableFile, "byte 9 cannot be decoded", 2)]),
+        (
+            {
+                "data/x.csv": "a;b\n1;2\n|3;4|;5\n6;7;8\n",
+                "models/x.sql": "MODEL (name x, kind SEED (path '../data/x.csv', csv_settings (delimiter = ';', "
+                "quotechar = '|')), columns (a text, b int))",
+            },
+            [(BadSeed, "line 4 of seed `data/x.csv` has 3 fields, the header has 2", 4)],
+        ),
+        (
+            {
+                "data/x.csv": "a\nä\n",
+                "models/x.sql": "MODEL (name x, kind SEED (path '../data/x.csv', csv_settings (encoding = 'ascii')), "
+                "columns (a text))",
+            },
+            [(UnreadableFile, "is not ASCII text", 2)],
+        ),
+        (
+            {
+                "data/x.csv": "a\n1\n",
+                "models/x.sql": "MODEL (name x, kind SEED (path '../data/x.csv', csv_settings (encoding = 'nope')), "
+                "columns (a text))",
+            },
+            [(UnreadableFile, "there is no encoding `nope`", 1)],
+        ),
+    ],
+)
+def test_rows_of_a_seed_that_cannot_be_loaded_are_found_with_their_lines(project, files, expected):
+    folder = project(files)
+    for _ in range(2):
+        found = folder.problems()
+        assert [(type(each), each.location.line) for each in found] == [(kind, line) for kind, _, line in expected]
+        assert all(words in each.message for each, (_, words, _) in zip(found, expected, strict=True))
+    if "seeds/x.csv" in files:
+        folder.write({"seeds/x.csv": "a,b\n1,2\n"})
+        folder.graph()
+
+
+def test_rows_of_seeds_are_wrong_beside_everything_else(project):
+    folder = project(
+        {
+            "seeds/x.csv": "a,b\n1\n",
+            "models/m.sql": "MODEL (name m);\nSELECT a, c FROM x",
+            "models/n.sql": "MODEL (name n);\nSELECT FROM x",
+        }
+    )
+    assert [type(each) for each in folder.problems()] == [UnknownColumn, SyntaxProblem, BadSeed]
+
+
+def test_of_a_large_seed_only_the_beginning_is_looked_at(project, monkeypatch):
+    monkeypatch.setattr(load, "_CHECKED_BYTES", 20)
+    folder = project({"seeds/x.csv": "a,b\n" + "1,ää\n" * 3 + "broken\n"})
+    folder.graph()
+    folder.write({"seeds/x.csv": "a,b\n1\n" + "1,ä\n" * 10})
+    assert [each.location.line for each in folder.problems()] == [2]
+    folder.write({"seeds/x.csv": 'a,b\n1,"ä\nä' + "ä" * 10 + '"\n'})
+    folder.graph()
+
+
+def test_rows_of_a_seed_are_read_once(project, monkeypatch):
+    folder = project({"seeds/x.csv": "a,b\n1,2\n", "models/m.sql": "MODEL (name m);\nSELECT a FROM x"})
+    folder.graph()
+    monkeypatch.setattr(load, "problems_in", None)
+    folder.write({"models/m.sql": "MODEL (name m);\nSELECT b FROM x"})
+    folder.graph()
+
+
+def test_missing_columns_of_declared_tables_and_seeds_are_found(project):
+    folder = project(
+        {
+            "sources/raw.yml": "sources:\n- name: raw.o\n  columns: {id: int, item: string}\n",
+            "seeds/people.csv": "id,name\n1,Ada\n",
+            "models/m.sql": "MODEL (name m);\nSELECT\n  o.itm,\n  p.naem\nFROM raw.o JOIN people AS p ON o.id = p.id",
+        }
+    )
+    found = folder.problems()
+    assert [(type(each), place(each)) for each in found] == [
+        (UnknownColumn, ("models/m.sql", 3)),
+        (UnknownColumn, ("models/m.sql", 4)),
+    ]
+    assert "declare it in `sources/raw.yml`" in found[0].hint
+    assert found[1].hint == "did you mean `name`?"
 
 
 def test_a_seed_in_another_encoding_is_read_as_declared(project):

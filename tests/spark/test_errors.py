@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import grpc
 import pytest
 from py4j.protocol import Py4JNetworkError
-from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, SparkRuntimeException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
 
 from lamina.errors import (
     AnalysisFailed,
     Cancelled,
     LaminaError,
+    Location,
     QueryFailed,
     StatementUnanswered,
     TransientFailure,
     WarehouseUnwritable,
 )
 from lamina.spark.errors import is_failure_of_spark, translate, translate_statement
+from lamina.sql.fragment import Fragment
 
 
 class Answered(UnknownException):
@@ -105,6 +110,69 @@ def test_messages_are_short_and_without_stack_traces() -> None:
         "[SOME_CONDITION] It went wrong.\nSomewhere. SQLSTATE: 12345; line 1 pos 2" + trace, "SOME_CONDITION"
     )
     assert translate(error, "the query").message == "the query failed: It went wrong. Somewhere (SOME_CONDITION)"
+
+
+class Placed(AnalysisException):
+    """A refusal that says which part of a query it is about."""
+
+    def __init__(self, fragment: str, start: int, condition: str = "SOME_CONDITION", view: str = "", **parameters: str):
+        super().__init__("it went wrong")
+        self._about = SimpleNamespace(
+            contextType=lambda: SimpleNamespace(name="SQL"),
+            startIndex=lambda: start,
+            fragment=lambda: fragment,
+            objectType=lambda: view,
+        )
+        self._named, self._parameters = condition, parameters
+
+    def getCondition(self) -> str:  # noqa: N802  # as PySpark calls it
+        return self._named
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802  # as PySpark calls it
+        return self._parameters
+
+    def getQueryContext(self) -> list[Any]:  # noqa: N802  # as PySpark calls it
+        return [self._about]
+
+
+WRITTEN = Fragment(text="SELECT\n  a,\n  @f(b)\nFROM t", location=Location(file="models/m.sql", line=4, column=1))
+SENT = "SELECT * FROM (\nSELECT\n  a,\n  f(b)\nFROM `g`.`t`\n) WHERE x"
+
+
+def test_what_spark_refuses_is_told_where_it_is_written() -> None:
+    error = translate(Placed("a", SENT.index("a,")), "it", query=SENT, written=WRITTEN)
+    assert error.location == Location(file="models/m.sql", line=5, column=3)
+    assert error.message == "it was refused by Spark: it went wrong (SOME_CONDITION, at `a`)"
+    # The names of older versions of tables were added on the way.
+    error = translate(Placed("f(b)", SENT.index("f(b)") + 20), "it", query=SENT, written=WRITTEN)
+    assert error.location is not None
+    assert error.location.line == 6
+
+
+def test_without_what_it_was_made_of_the_lines_of_the_sql_are_counted() -> None:
+    error = translate(Placed("a", SENT.index("a,")), "it", query=SENT)
+    assert error.location is None
+    assert "line 3 of the SQL sent, at `a`" in error.message
+
+
+def test_the_text_of_a_view_is_not_taken_for_the_query() -> None:
+    error = translate(Placed("a", 7, view="VIEW"), "it", query=SENT, written=WRITTEN)
+    assert error.location is None
+
+
+def test_a_query_that_cannot_be_parsed_is_told_by_its_line() -> None:
+    refused = ParseException(
+        "[PARSE_SYNTAX_ERROR] Syntax error at or near 'f'. SQLSTATE: 42601 (line 4, pos 2)\n\n== SQL =="
+    )
+    error = translate(refused, "it", query=SENT, written=WRITTEN)
+    assert error.location == Location(file="models/m.sql", line=6, column=4)
+
+
+def test_a_table_that_is_not_there_is_named() -> None:
+    refused = Placed("t", SENT.index("`t`"), "TABLE_OR_VIEW_NOT_FOUND", relationName="`spark_catalog`.`raw`.`Orders`")
+    error = translate(refused, "it", query=SENT, written=WRITTEN)
+    assert isinstance(error, AnalysisFailed)
+    assert error.missing_table == "raw.orders"
 
 
 def test_refusals_of_pyspark_itself_are_failures_too() -> None:

@@ -111,7 +111,7 @@ def test_every_bad_line_is_told_up_to_twenty() -> None:
     with pytest.raises(LaminaError) as caught:
         read_seed(seed(text), None)
     assert len(caught.value.problems) == 20
-    assert caught.value.problems[0].message == "line 3 of seed `seeds/s.csv` has 1 fields, the header has 2"
+    assert caught.value.problems[0].message == "line 3 of seed `seeds/s.csv` has 1 field, the header has 2"
     with pytest.raises(LaminaError) as caught:
         read_seed(seed("a\n" + "x\n" * 30), [Column(name="a", type="int")])
     assert len(caught.value.problems) == 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lamina.app.batch_request import declared_columns, seed_rows, sql_rows
@@ -13,6 +14,7 @@ from lamina.errors import AnalysisFailed, BadModelResult, LaminaError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, IncrementalByUniqueKey, folds
 from lamina.graph.merge_columns import columns_named
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.graph.names import NodeName, shown_names
 from lamina.graph.time_columns import why_inexact
 from lamina.graph.validity import shown_columns
 from lamina.sql.session_statements import prepares_session
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from lamina.app.ports import Engine, ProjectSource, StateStore
     from lamina.app.rendering import MacroLoader
     from lamina.graph.model import Column, Model
-    from lamina.graph.names import NodeName
     from lamina.planning.steps import Plan
 
 _SOME_DAY = Interval(Instant(0), Instant(MICROS_PER_DAY))
@@ -69,7 +70,45 @@ def analyse_new_versions(
                 problems[outcome.node] = problem
             elif outcome.columns:
                 assumed[outcome.node] = shown_columns(model.kind, outcome.columns)
-    return problems
+    return _once_per_table(plan, problems)
+
+
+def _once_per_table(plan: Plan, problems: Mapping[NodeName, LaminaError]) -> dict[NodeName, LaminaError]:
+    """A table that is not there is one problem, of the first model that reads it, and names the others.
+
+    What only reads such a model through views is refused by Spark too, and has nothing wrong of its own.
+    """
+    found: dict[NodeName, LaminaError] = {}
+    told: set[str] = set()
+    for name, problem in problems.items():
+        named = problem.missing_table if isinstance(problem, AnalysisFailed) else None
+        table = NodeName(named or "")
+        readers = [each for each in problems if table in plan.models[each].reads]
+        if named is None or not readers:
+            found[name] = problem
+        elif table not in told:
+            told.add(table)
+            first = problem if name in readers else problems[readers[0]]
+            found[readers[0]] = _missing_table(plan, table, readers, first)
+    return found
+
+
+def _missing_table(plan: Plan, table: NodeName, readers: list[NodeName], problem: LaminaError) -> AnalysisFailed:
+    below = set(readers)
+    for name, model in plan.models.items():
+        if below & set(model.reads):
+            below.add(name)
+    near = get_close_matches(table, [name for name in plan.models if name not in below], n=1, cutoff=0.8)
+    suggestion = f"did you mean `{near[0]}`? Otherwise " if near else ""
+    missing = AnalysisFailed(
+        f"the table `{table}`, read by {shown_names(readers)}, does not exist",
+        hint=f"{suggestion}create it in Spark's catalog, or let the project make it: with a model of this name, or a "
+        f"CSV file in `seeds/`; tables of others are declared in `sources/`, where `lamina source columns` checks them",
+        location=problem.location,
+        node=readers[0],
+    )
+    missing.missing_table = table
+    return missing
 
 
 def _levels(plan: Plan, names: list[NodeName]) -> list[list[NodeName]]:

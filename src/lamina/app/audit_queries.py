@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lamina.app.rendering import time_texts
 from lamina.errors import BadAudit, LaminaError
 from lamina.identity.fingerprint import audit_key
-from lamina.sql.builtin_audits import THIS_MODEL
+from lamina.sql.builtin_audits import THIS_MODEL, find_builtin
 from lamina.sql.macros import MacroScope, expand, substitute_times
 from lamina.sql.render import resolve_tables, to_spark
 from lamina.sql.syntax import without_ending
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lamina.app.rendering import Relations
     from lamina.errors import Location
     from lamina.graph.model import AuditCall, AuditCode, Model
+    from lamina.sql.fragment import Fragment
     from lamina.timeline.interval import Instant, Interval
 
 
@@ -36,6 +37,8 @@ class AuditQuery:
     key: str
     location: Location | None = None
     """Where the model calls the audit, or where the audit stands in the model's file."""
+    written: Fragment | None = None
+    """The query as a person wrote it; None for built-in audits."""
 
     @property
     def call(self) -> str:
@@ -78,6 +81,7 @@ def audit_queries(
             sql=_query(model, call, relation, relations, interval, execution),
             key=audit_key(call),
             location=call.location,
+            written=call.code.query.source if call.code is not None and find_builtin(call.name) is None else None,
         )
         for call in audits
         if not call.is_skipped

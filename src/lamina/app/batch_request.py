@@ -156,10 +156,15 @@ def hooks_of(model: Model, time: Interval | None, execution: Instant) -> Hooks |
 def sql_rows(model: Model, relations: Relations, time: Interval | None, execution: Instant) -> SqlQuery:
     """A model's query with the statements around it."""
     before, after = (
-        tuple(Statement(sql=text, location=place) for text, place in written)
+        tuple(Statement(sql=text, location=source.location, written=source) for text, source in written)
         for written in relations.around(model, time, execution)
     )
-    return SqlQuery(sql=relations.query(model, time, execution), pre_statements=before, post_statements=after)
+    return SqlQuery(
+        sql=relations.query(model, time, execution),
+        pre_statements=before,
+        post_statements=after,
+        written=model.body.query.source if isinstance(model.body, SqlBody) else None,
+    )
 
 
 def _no_rows(target: WriteTarget, relations: Relations) -> SqlQuery:
@@ -170,6 +175,7 @@ def _no_rows(target: WriteTarget, relations: Relations) -> SqlQuery:
         return SqlQuery(
             sql=wrap_time_filter(rows.sql, "false"),
             pre_statements=tuple(each for each in rows.pre_statements if prepares_session(each.sql)),
+            written=rows.written,
         )
     return SqlQuery(sql=f"SELECT * FROM {empty_relation(given_columns(model.kind, model.columns or ()))}")
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, FunctionCall, PythonBody, VariableValue
     from lamina.graph.names import NodeName
     from lamina.identity.naming import LogicalName, PhysicalName
+    from lamina.sql.fragment import Fragment
     from lamina.timeline.grain import Grain
     from lamina.timeline.interval import Instant, Interval, Intervals
 
@@ -148,6 +149,8 @@ class Statement:
 
     sql: str
     location: Location
+    written: Fragment | None = None
+    """The text it was made of, to say where in it Spark found something wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +160,8 @@ class SqlQuery:
     sql: str
     pre_statements: tuple[Statement, ...] = ()
     post_statements: tuple[Statement, ...] = ()
+    written: Fragment | None = None
+    """The text it was made of, to say where in it Spark found something wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

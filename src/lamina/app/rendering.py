@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lamina.app.records import SwitchGeneration
-    from lamina.errors import Location
     from lamina.graph.model import Column, Model, PythonModule, SqlText
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.sql.fragment import Fragment
     from lamina.timeline.interval import Instant, Interval
 
 MacroLoader: TypeAlias = "Callable[[tuple[PythonModule, ...]], Mapping[str, Callable[..., object]]]"
@@ -35,8 +35,8 @@ MacroLoader: TypeAlias = "Callable[[tuple[PythonModule, ...]], Mapping[str, Call
 Stretches: TypeAlias = "Mapping[NodeName, tuple[Instant | None, Instant | None]]"
 """Stretches of parents' time outside of which no row matters; None is no bound."""
 
-Written: TypeAlias = "tuple[tuple[str, Location], ...]"
-"""Statements with the places they are written at."""
+Written: TypeAlias = "tuple[tuple[str, Fragment], ...]"
+"""Statements with the texts they were made of."""
 
 
 def no_macros(_modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., object]]:
@@ -133,7 +133,7 @@ class Relations:
 
         def statements(written: tuple[SqlText, ...]) -> Written:
             return tuple(
-                (resolve_statement_tables(text, tables), statement.source.location)
+                (resolve_statement_tables(text, tables), statement.source)
                 for statement in written
                 if (text := self._expanded(model, statement, interval, execution).strip())
             )

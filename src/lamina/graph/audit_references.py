@@ -116,7 +116,9 @@ class _Resolver:
         )
 
     def _report_source(self, node: NodeName, call: AuditCall, model: Model) -> None:
-        near = near_names(node, list(self._graph.models))
+        # An audit that reads the model or what is built after it would be refused.
+        too_late = {model.name, *self._graph.descendants([model.name])}
+        near = near_names(node, [name for name in self._graph.models if name not in too_late])
         hint = f"did you mean `{near[0]}`?" if near else None
         if self._strict:
             self.problems.append(

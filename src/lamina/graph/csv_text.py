@@ -6,6 +6,8 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
+from lamina.errors import BadSeed, Location
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -57,3 +59,21 @@ def csv_rows(text: str, settings: CsvSettings) -> Iterator[tuple[int, list[str]]
             raise CsvFault(str(error), first) from error
         if fields:
             yield first, [field.translate(swapped) for field in fields] if swapped else fields
+
+
+def ragged_row(file: str, line: int, count: int, wanted: int) -> BadSeed:
+    """The error for a row that has not as many fields as the header."""
+    return BadSeed(
+        f"line {line} of seed `{file}` has {count} {'field' if count == 1 else 'fields'}, the header has {wanted}",
+        hint="put a value that holds the delimiter in quotes, and write an empty one as two delimiters",
+        location=Location(file=file, line=line),
+    )
+
+
+def unreadable_line(file: str, fault: CsvFault) -> BadSeed:
+    """The error for a line that is no CSV."""
+    return BadSeed(
+        f"line {fault.line} of seed `{file}` cannot be read: {fault}",
+        hint="check the quotes, and `csv_settings` of the seed",
+        location=Location(file=file, line=fault.line),
+    )

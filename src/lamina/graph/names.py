@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NodeName = NewType("NodeName", str)
 """A node's full name in lower case: `schema.table` or `catalog.schema.table`."""
@@ -16,3 +19,16 @@ def schema_of(name: NodeName) -> str:
 def table_of(name: NodeName) -> str:
     """The last part of the name."""
     return name.rpartition(".")[2]
+
+
+def shown_names(names: Sequence[str], most: int = 5) -> str:
+    """Names for people: in backticks, with commas and `and`, and how many more there are.
+
+    >>> shown_names(["a", "b", "c"])
+    '`a`, `b` and `c`'
+    >>> shown_names(["a", "b", "c"], most=2)
+    '`a`, `b` and 1 more'
+    """
+    listed = [f"`{name}`" for name in names[:most]]
+    last = f"{len(names) - most} more" if len(names) > most else listed.pop()
+    return f"{', '.join(listed)} and {last}" if listed else last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.errors import (
     AmbiguousName,
@@ -15,10 +15,11 @@ from lamina.errors import (
     raise_all,
 )
 from lamina.graph.check_model import check_known_columns
+from lamina.graph.column_check import missing_columns
 from lamina.graph.dag import Graph, Notice, in_dependency_order
 from lamina.graph.effects import without_time
 from lamina.graph.model import Column, PythonBody, Source, SqlBody
-from lamina.graph.names import NodeName
+from lamina.graph.names import NodeName, shown_names
 from lamina.graph.validity import shown_columns
 from lamina.graph.windows import with_windows
 from lamina.graph.without_effect import each_place_once
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lamina.errors import Location
+    from lamina.graph.column_check import RememberColumns
     from lamina.graph.draft import Draft, WrittenReference
     from lamina.graph.model import Model
-    from lamina.graph.windows import Remember, Windows
+    from lamina.graph.windows import Remember
 
     ColumnsOf = Callable[[str], Mapping[str, str] | None]
     ReadAgain = Callable[[Draft, ColumnsOf], Draft]
+
+Found = TypeVar("Found")
 
 # Looking for near names costs the size of the project each time; beyond so many tables nobody reads the hints.
 _MOST_HINTS = 20
@@ -59,7 +63,7 @@ class Naming:
         return NodeName(f"{written.catalog}.{suffixed}" if has_catalog else suffixed)
 
 
-def _compute(key: object, compute: Callable[[], Windows]) -> Windows:  # noqa: ARG001  # nothing is remembered
+def _compute(key: object, compute: Callable[[], Found]) -> Found:  # noqa: ARG001  # nothing is remembered
     return compute()
 
 
@@ -71,14 +75,15 @@ def resolve(
     strict_sources: bool = False,
     read_again: ReadAgain | None = None,
     remember: Remember = _compute,
+    remember_columns: RememberColumns = _compute,
 ) -> Graph:
     """The graph of all models, in dependency order; raises everything wrong at once.
 
     `read_again` reads a file anew for macros that asked for the columns of other models; `remember` may give windows
-    found by an earlier load.
+    found by an earlier load, `remember_columns` what an earlier load found out about the columns of a query.
     """
     resolver = _Resolver(drafts, sources, naming, strict_sources=strict_sources)
-    return resolver.resolve(read_again, remember)
+    return resolver.resolve(read_again, remember, remember_columns)
 
 
 class _Resolver:
@@ -98,16 +103,16 @@ class _Resolver:
         self._sources: dict[NodeName, Source] = {}
         self._declared = self._declare(sources)
 
-    def resolve(self, read_again: ReadAgain | None, remember: Remember) -> Graph:
+    def resolve(self, read_again: ReadAgain | None, remember: Remember, remember_columns: RememberColumns) -> Graph:
         models = {name: self._resolve(name, draft) for name, draft in self._drafts.items()}
-        self._report_sources()
+        self._report_sources(models)
         try:
             ordered = in_dependency_order(models)
         except LaminaError as error:
             self._problems.extend(error.problems)
-            ordered = None
-        raise_all(self._problems)
-        filled = self._fill_columns(ordered or {}, read_again)
+            ordered = {}
+        filled = self._fill_columns(ordered, read_again)
+        self._problems.extend(missing_columns(filled, self._declared, remember_columns))
         raise_all(self._problems)
         windowed, notices = with_windows(filled, remember)
         self._warnings.extend(notices)
@@ -210,35 +215,38 @@ class _Resolver:
         return replace(draft.model, name=name, reads=tuple(sorted(reads)), references=MappingProxyType(references))
 
     # --- sources ---
-    def _report_sources(self) -> None:
-        """Warn of tables that nothing defines, or refuse them."""
-        undeclared = {name for name, source in self._sources.items() if not source.is_declared}
-        seen: set[NodeName] = set()
+    def _report_sources(self, models: Mapping[NodeName, Model]) -> None:
+        """Warn of tables that nothing defines, or refuse them; each once, with all that read it."""
+        readers: dict[NodeName, list[tuple[NodeName, WrittenReference]]] = {}
         for reader, draft in self._drafts.items():
             for reference in (*draft.references, *draft.depends_on):
                 name = NodeName(_plain(reference.name))
-                if name not in undeclared or name in seen:
-                    continue
-                seen.add(name)
-                hint = self._near(name) if len(seen) <= _MOST_HINTS else None
-                if self._strict:
-                    self._problems.append(
-                        UndeclaredSource(
-                            f"nothing defines the table `{name}`",
-                            hint=hint or "declare it in `sources/`, or set `strict_sources: false`",
-                            location=reference.location,
-                            node=reader,
-                        )
+                if name in self._sources and not self._sources[name].is_declared:
+                    readers.setdefault(name, []).append((reader, reference))
+        for number, (name, found) in enumerate(readers.items()):
+            asking = tuple(dict.fromkeys(reader for reader, _ in found))
+            hint = self._near(name, asking, models) if number < _MOST_HINTS else None
+            if self._strict:
+                self._problems.append(
+                    UndeclaredSource(
+                        f"nothing defines the table `{name}`, read by {shown_names(asking)}",
+                        hint=hint or "declare it in `sources/`, or set `strict_sources: false`",
+                        location=found[0][1].location,
+                        node=asking[0],
                     )
-                else:
-                    ending = f"; {hint}" if hint else ""
-                    message = f"nothing defines `{name}`, read by `{reader}`: it is taken as an external table{ending}"
-                    self._warnings.append(Notice(code="LAM-WARN-001", message=message, node=name))
+                )
+            else:
+                ending = f"; {hint}" if hint else ""
+                message = f"nothing defines `{name}`, read by {shown_names(asking)}: it is taken as an external table"
+                self._warnings.append(Notice(code="LAM-WARN-001", message=f"{message}{ending}", node=name))
 
-    def _near(self, name: NodeName) -> str | None:
+    def _near(self, name: NodeName, readers: Sequence[NodeName], models: Mapping[NodeName, Model]) -> str | None:
+        """Names that may have been meant: those that can be read without closing a circle."""
+        below = _with_descendants(readers, models)
+        possible = [known for known in self._drafts if known not in below]
         table = name.rpartition(".")[2]
-        same = [known for known in self._drafts if known.rpartition(".")[2] == table]
-        near = list(dict.fromkeys([*same, *near_names(name, self._drafts, 2)]))
+        same = [known for known in possible if known.rpartition(".")[2] == table]
+        near = list(dict.fromkeys([*same, *near_names(name, possible, 2)]))
         return f"did you mean {' or '.join(f'`{known}`' for known in near[:2])}?" if near else None
 
     # --- columns ---
@@ -307,6 +315,22 @@ class _Resolver:
         if all(output.is_name_certain for output in shape.output_columns):
             self._problems.extend(check_known_columns(model, columns))
         return replace(model, columns=columns)
+
+
+def _with_descendants(names: Sequence[NodeName], models: Mapping[NodeName, Model]) -> set[NodeName]:
+    """Models and all that read them, directly or not."""
+    children: dict[NodeName, list[NodeName]] = {}
+    for name, model in models.items():
+        for read in model.reads:
+            children.setdefault(read, []).append(name)
+    found: set[NodeName] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(children.get(name, ()))
+    return found
 
 
 def _visible_columns(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lamina.errors import (
     BadConfigValue,
     BadSeed,
     LaminaError,
     Location,
+    UnknownColumn,
     UnknownMacro,
     raise_all,
 )
@@ -18,6 +19,7 @@ from lamina.graph.audit_references import resolve_audits
 from lamina.graph.audits import bind_audits, read_audit_file
 from lamina.graph.audits_apart import attach_audits, audited_sources, standalone_audits
 from lamina.graph.draft import Surroundings
+from lamina.graph.kinds import Seed
 from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.resolve import Naming, resolve
 from lamina.graph.without_effect import each_place_once
@@ -28,7 +30,7 @@ from lamina.project.look import SEED_FILES, empty
 from lamina.project.macros import Macros, load_macros
 from lamina.project.python_files import read_python_file
 from lamina.project.python_nodes import read_misplaced, read_python_nodes
-from lamina.project.seeds import bare_seed, seed_path, with_content
+from lamina.project.seeds import bare_seed, problems_in, seed_path, with_content
 from lamina.project.sources import read_source_file
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
@@ -50,11 +52,21 @@ if TYPE_CHECKING:
     from lamina.project.look import Look
     from lamina.project.modules import Capture
     from lamina.project.python_files import PythonFile
+    from lamina.sql.missing_columns import ColumnFindings
     from lamina.sql.values import Property
 
+T = TypeVar("T")
+Remember: TypeAlias = "Callable[[object, Callable[[], T]], T]"
+
 _FIRST_BYTES = 1 << 20
+# Rows behind these are looked at when the seed is built.
+_CHECKED_BYTES = 64 << 20
 # Where it is remembered how far queries read into their parents.
 _WINDOWS = "<windows>"
+# Where it is remembered which columns queries give, and which they ask for in vain.
+_COLUMNS = "<columns>"
+# Where it is remembered what is wrong with the rows of seeds.
+_SEEDS = "<seeds>"
 # Where the queries that audits in `audits/` become for the models that call them are remembered.
 _AUDITS = "<audits>"
 
@@ -79,6 +91,8 @@ class Load:
         self._standalone: tuple[StandaloneAudit, ...] = ()
         self._notices: list[Notice] = []
         self._helpers: list[str] = []
+        self._bad_rows: list[LaminaError] = []
+        self._seeds: Remember[tuple[LaminaError, ...]] | None = None
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
@@ -95,9 +109,12 @@ class Load:
             # With files missing, references to them would look like tables that nothing defines.
             if not self._problems:
                 graph = self._resolve(drafts, sources)
+            else:
+                self._problems.extend(self._missed_columns(drafts, sources))
         except LaminaError as error:
             self._problems.extend(error.problems)
-        if graph is not None and not graph.models:
+        self._problems.extend(self._bad_rows)
+        if self._bad_rows or (graph is not None and not graph.models):
             graph = None
         self._remember(graph)
         if self._has_broken_macros:
@@ -191,6 +208,9 @@ class Load:
                 found.append(draft if path is None else self._fill_seed(draft, path))
             except LaminaError as error:
                 self._problems.extend(error.problems)
+            else:
+                # What is wrong with rows keeps nothing else from being looked at.
+                self._bad_rows.extend(self._check_seed(draft, path) if path is not None else ())
         self._dependencies[SEED_FILES] = Dependencies(files=tuple(sorted(named)))
         return found
 
@@ -260,6 +280,19 @@ class Load:
         known = self._entries.get(name)
         return known.value if known is not None and known.key == key else {}
 
+    def _remembering(self, name: str) -> Remember[Any]:
+        """Computes what follows from a key alone, unless an earlier load has."""
+        before = self._earlier(name, self._look.code_key)
+        after: dict[str, Any] = {}
+        self._new_entries[name] = Entry(key=self._look.code_key, value=after)
+
+        def remember(key: object, compute: Callable[[], Any]) -> Any:
+            short = combine(key)
+            after[short] = before[short] if short in before else compute()
+            return after[short]
+
+        return remember
+
     def _fill_seed(self, draft: Draft, path: str) -> Draft:
         place = self._root / path
         if not place.is_file():
@@ -275,6 +308,24 @@ class Load:
                 return file.read(_FIRST_BYTES)
 
         return with_content(draft, path, self._hashes.of(path), first_bytes)
+
+    def _check_seed(self, draft: Draft, path: str) -> tuple[LaminaError, ...]:
+        """What is wrong with the rows of a seed, found once for each content."""
+        kind = draft.model.kind
+        if not isinstance(kind, Seed):
+            return ()
+        settings = kind.csv_settings
+
+        def read() -> tuple[LaminaError, ...]:
+            with (self._root / path).open("rb") as file:
+                content = file.read(_CHECKED_BYTES + 1)
+            is_cut = len(content) > _CHECKED_BYTES
+            return problems_in(content[:_CHECKED_BYTES], path, settings, is_cut=is_cut)
+
+        if self._seeds is None:
+            self._seeds = self._remembering(_SEEDS)
+        found: tuple[LaminaError, ...] = self._seeds((path, self._hashes.of(path), repr(settings)), read)
+        return found
 
     def _text(self, path: str) -> str:
         return decode(read_bytes(self._root / path, path), path)
@@ -313,9 +364,26 @@ class Load:
 
     # --- the whole ---
     def _resolve(self, drafts: list[Draft], sources: list[Source]) -> Graph:
-        target = self._config.target
         self._check_targets(drafts)
+        graph = self._joined(drafts, sources)
+        naming = self._naming()
+        graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
+        graph = attach_audits(graph, naming, self._standalone, sources)
+        left_out = [*unimported(self._helpers, self._dependencies), *unread(self._files.unread, drafts)]
+        return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices, *left_out)))
 
+    def _missed_columns(self, drafts: list[Draft], sources: list[Source]) -> list[LaminaError]:
+        """What queries ask for in vain, where other files are wrong: what these would define may have any columns."""
+        try:
+            self._joined(drafts, sources)
+        except LaminaError as error:
+            return [problem for problem in error.problems if isinstance(problem, UnknownColumn)]
+        return []
+
+    def _naming(self) -> Naming:
+        return Naming(schema=self._config.target.schema, schema_suffix=self._config.target.schema_suffix)
+
+    def _joined(self, drafts: list[Draft], sources: list[Source]) -> Graph:
         def read_again(draft: Draft, columns_of: ColumnsOf) -> Draft:
             file = draft.model.location.file or ""
             stem = file.rpartition("/")[2].removesuffix(".sql")
@@ -326,28 +394,17 @@ class Load:
             kept = {key: getattr(own, key) for key in ("audits", *SIGNAL.properties, *HOOK.properties)}
             return replace(found, model=replace(found.model, **kept))
 
-        before: dict[str, Windows] = self._earlier(_WINDOWS, self._look.code_key)
-        after: dict[str, Windows] = {}
-        self._new_entries[_WINDOWS] = Entry(key=self._look.code_key, value=after)
-
-        def remember(key: object, compute: Callable[[], Windows]) -> Windows:
-            name = combine(key)
-            after[name] = before[name] if name in before else compute()
-            return after[name]
-
-        naming = Naming(schema=target.schema, schema_suffix=target.schema_suffix)
-        graph = resolve(
+        windows: Remember[Windows] = self._remembering(_WINDOWS)
+        columns: Remember[ColumnFindings] = self._remembering(_COLUMNS)
+        return resolve(
             drafts,
             sources,
-            naming,
+            self._naming(),
             strict_sources=self._config.strict_sources,
             read_again=read_again,
-            remember=remember,
+            remember=windows,
+            remember_columns=columns,
         )
-        graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
-        graph = attach_audits(graph, naming, self._standalone, sources)
-        left_out = [*unimported(self._helpers, self._dependencies), *unread(self._files.unread, drafts)]
-        return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices, *left_out)))
 
     def _check_targets(self, drafts: list[Draft]) -> None:
         """Refuse targets that would give a model the same name in the same warehouse."""

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadSeed, LaminaError, Location
-from lamina.graph.csv_text import CsvFault, csv_rows
+from lamina.graph.csv_text import CsvFault, csv_rows, ragged_row, unreadable_line
 from lamina.graph.kinds import Seed
 from lamina.graph.model import Column, SeedBody
 from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.read_model import read_sql_model
+from lamina.project.text_files import decode
 from lamina.sql.document import Document
 from lamina.sql.header import Header
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lamina.graph.draft import Draft, Surroundings
     from lamina.graph.kinds import CsvSettings
 
+_MOST_PROBLEMS = 20
 _ROOT_PREFIX = "$root/"
 
 
@@ -58,6 +60,33 @@ def with_content(draft: Draft, path: str, content_hash: str, first_bytes: Callab
             columns=tuple(Column(name=name, comment=draft.descriptions.get(name.lower())) for name in columns),
         )
     return replace(draft, model=model)
+
+
+def problems_in(content: bytes, path: str, settings: CsvSettings, *, is_cut: bool = False) -> tuple[LaminaError, ...]:
+    """What keeps the file of a seed from being loaded: its encoding, or rows that are not as long as the header.
+
+    Of content that is cut off the last row is left out, as it may be cut too.
+    """
+    try:
+        text = decode(content, path, settings.encoding, keep_line_ends=True, is_cut=is_cut)
+    except LaminaError as error:
+        return error.problems
+    found: list[LaminaError] = []
+    width: int | None = None
+    last: tuple[int, int] | None = None
+    try:
+        for line, fields in csv_rows(text, settings):
+            if last is not None and last[1] != width:
+                found.append(ragged_row(path, last[0], last[1], width or 0))
+                if len(found) == _MOST_PROBLEMS:
+                    return tuple(found)
+            width = len(fields) if width is None else width
+            last = (line, len(fields))
+    except CsvFault as error:
+        return (*found, *(() if is_cut else (unreadable_line(path, error),)))
+    if last is not None and last[1] != width and not is_cut:
+        found.append(ragged_row(path, last[0], last[1], width or 0))
+    return tuple(found)
 
 
 def read_columns(content: bytes, path: str, settings: CsvSettings) -> tuple[str, ...]:

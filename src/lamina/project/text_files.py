@@ -24,17 +24,21 @@ def read_bytes(path: Path, name: str) -> bytes:
         ) from error
 
 
-def decode(content: bytes, name: str, encoding: str = "utf-8", *, keep_line_ends: bool = False) -> str:
+def decode(
+    content: bytes, name: str, encoding: str = "utf-8", *, keep_line_ends: bool = False, is_cut: bool = False
+) -> str:
     """The text of a file without a byte order mark, lines ending with a newline unless they are to be kept.
 
-    Raises `UnreadableFile`.
+    Content that is cut off may end in the middle of a character. Raises `UnreadableFile`.
     """
+    marked = len(codecs.BOM_UTF8) if content.startswith(codecs.BOM_UTF8) else 0
     try:
-        text = content.removeprefix(codecs.BOM_UTF8).decode(encoding)
+        text = codecs.getincrementaldecoder(encoding)().decode(content[marked:], final=not is_cut)
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        place = marked + error.start
+        line = content.count(b"\n", 0, place) + 1
         raise UnreadableFile(
-            f"`{name}` is not {encoding.upper()} text: byte {error.start} cannot be decoded",
+            f"`{name}` is not {encoding.upper()} text: byte {place} cannot be decoded",
             hint=f"save the file as {encoding.upper()}",
             location=Location(file=name, line=line),
         ) from error

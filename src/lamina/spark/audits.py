@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from lamina.app.audit_queries import AuditQuery
     from lamina.app.ports import AuditRequest, Base, Fold, StagedRows
+    from lamina.sql.fragment import Fragment
 
-    Failures = Callable[[str, str], AbstractContextManager[None]]
+    Failures = Callable[[str, str, Fragment | None], AbstractContextManager[None]]
 
 
 def ask_audits(session: SparkSession, request: AuditRequest, root: str, failures: Failures) -> tuple[AuditFinding, ...]:
@@ -98,7 +99,7 @@ def _counts(session: SparkSession, request: AuditRequest, failures: Failures) ->
     ]
     if len(parts) > 1:
         try:
-            with failures(f"the audits of `{request.node}`", ""):
+            with failures(f"the audits of `{request.node}`", "", None):
                 found = session.sql("\nUNION ALL\n".join(parts)).collect()
             return [row["found"] for row in sorted(found, key=lambda row: row["audit"])]
         except LaminaError as error:
@@ -106,7 +107,7 @@ def _counts(session: SparkSession, request: AuditRequest, failures: Failures) ->
                 raise
     counts = []
     for query, part in zip(request.queries, parts, strict=True):
-        with failures(f"audit `{query.call}` of `{request.node}`", query.sql):
+        with failures(f"audit `{query.call}` of `{request.node}`", query.sql, query.written):
             counts.append(session.sql(part).collect()[0]["found"])
     return counts
 

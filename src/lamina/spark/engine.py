@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from lamina.identity.naming import PhysicalName
     from lamina.spark.formats.lake import LakeFormat
     from lamina.spark.session import SparkSettings
+    from lamina.sql.fragment import Fragment
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -137,7 +138,7 @@ class SparkEngine:
         may_change = bool(query.pre_statements or query.post_statements or request.hooks)
         with (
             self._sessions.task(f"analyse {request.node}", request.settings, may_change=may_change) as session,
-            self._failures(f"the query of `{request.node}`", query.sql),
+            self._failures(f"the query of `{request.node}`", query.sql, query.written),
         ):
             self._begin(session, query, request.hooks, request.node)
             columns = columns_of(shape_output(session.sql(query.sql), request.columns).schema, {})
@@ -190,10 +191,10 @@ class SparkEngine:
         )
         # Writes to these tables carry numbers and names of their own in the session.
         is_plain = is_plain and request.table.table_format.is_built_in and request.hooks is None
-        sql = rows.sql if isinstance(rows, SqlQuery) else None
+        sql, source = (rows.sql, rows.written) if isinstance(rows, SqlQuery) else (None, None)
         with (
             self._sessions.task(label, request.settings, may_change=not is_plain) as session,
-            self._failures(f"`{request.node}`", sql),
+            self._failures(f"`{request.node}`", sql, source),
         ):
             statements += self._begin(session, rows, request.hooks, request.node)
             frame = shape_output(self._frame(session, request), request.columns)
@@ -273,7 +274,7 @@ class SparkEngine:
     def _run(self, session: SparkSession, statements: Sequence[Statement], node: NodeName, where: str = "") -> int:
         for statement in statements:
             try:
-                with self._failures(f"`{one_line(statement.sql)}`{where}", statement.sql):
+                with self._failures(f"`{one_line(statement.sql)}`{where}", statement.sql, statement.written):
                     run_statement(session, statement.sql)
             except LaminaError as error:
                 for problem in error.problems:
@@ -374,7 +375,7 @@ class SparkEngine:
         return work(self._pins.applied(request))
 
     @contextmanager
-    def _failures(self, doing: str, sql: str | None = None) -> Iterator[None]:
+    def _failures(self, doing: str, sql: str | None = None, written: Fragment | None = None) -> Iterator[None]:
         """Turn what Spark raises inside into Lamina's errors, and everything after a `cancel` into `Cancelled`."""
         try:
             yield
@@ -386,6 +387,6 @@ class SparkEngine:
             is_cancelled = self._sessions.is_stopped
             if not is_cancelled and not is_failure_of_spark(error):
                 raise
-            raise translate(error, doing, is_cancelled=is_cancelled, query=sql) from error
+            raise translate(error, doing, is_cancelled=is_cancelled, query=sql, written=written) from error
         if self._sessions.is_stopped:
             raise Cancelled(f"{doing} was cancelled")

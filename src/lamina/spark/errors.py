@@ -25,9 +25,11 @@ from lamina.errors import (
     WarehouseUnwritable,
 )
 from lamina.spark.retried import retried_as
+from lamina.sql.places import place_of
 
 if TYPE_CHECKING:
     from lamina.errors import Location
+    from lamina.sql.fragment import Fragment
 
 SparkFailure = (PySparkException, Py4JError, OSError)
 """What PySpark lets out; gRPC's own errors are `OSError`s of neither kind and found by name."""
@@ -53,6 +55,9 @@ _CLASS_PREFIX = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\s*:\s*")
 _CONDITION_PREFIX = re.compile(r"^\s*\[([A-Z][A-Z0-9_.]+)\]\s*")
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
+_PARSE_PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
+_NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
+_NEWLINE = "\n"
 _LONGEST = 500
 
 
@@ -73,8 +78,18 @@ def summary_of(error: BaseException) -> str:
     return _shorten(found[1] if found else _text_of(error))
 
 
-def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, query: str | None = None) -> LaminaError:
-    """The Lamina error for a failure while `doing` something; `query` is the SQL that was sent, to count its lines."""
+def translate(
+    error: BaseException,
+    doing: str,
+    *,
+    is_cancelled: bool = False,
+    query: str | None = None,
+    written: Fragment | None = None,
+) -> LaminaError:
+    """The Lamina error for a failure while `doing` something.
+
+    `query` is the SQL that was sent and `written` what it was made of, to say where Spark found something wrong.
+    """
     if isinstance(error, LaminaError):
         return error
     condition = condition_of(error)
@@ -98,11 +113,15 @@ def translate(error: BaseException, doing: str, *, is_cancelled: bool = False, q
             f"{doing} could not write to the warehouse: {refusal}",
             hint="free space or give write access to the warehouse folder, then run the command again",
         )
-    what = f"{summary_of(error)}{_place(error, condition, query)}"
+    found = _find_place(error, query) if query is not None else None
+    location = place_of(written, query, found[0]) if found and query is not None and written is not None else None
+    what = f"{summary_of(error)}{_shown_place(condition, found, None if location else query)}"
     if isinstance(error, AnalysisException):
         verb = "cannot be parsed by Spark" if isinstance(error, ParseException) else "was refused by Spark"
-        return AnalysisFailed(f"{doing} {verb}: {what}")
-    return QueryFailed(f"{doing} failed: {what}")
+        refused = AnalysisFailed(f"{doing} {verb}: {what}", location=location)
+        refused.missing_table = _asked_for(error) if condition == _NO_TABLE else None
+        return refused
+    return QueryFailed(f"{doing} failed: {what}", location=location)
 
 
 def translate_statement(error: BaseException, doing: str) -> LaminaError:
@@ -186,16 +205,39 @@ def _shorten(text: str) -> str:
     return first if len(first) <= _LONGEST else first[:_LONGEST] + "…"
 
 
-def _place(error: BaseException, condition: str | None, query: str | None) -> str:
-    """Condition and line, in parentheses: what a reader looks up or looks at."""
+def _find_place(error: BaseException, query: str) -> tuple[int, str] | None:
+    """Offset and text of the part of the SQL that Spark is not content with."""
+    for context in (error.getQueryContext() if isinstance(error, PySparkException) else []) or []:
+        if context.contextType().name != "SQL" or context.startIndex() < 0 or context.objectType():
+            continue
+        offset, fragment = context.startIndex(), context.fragment()
+        if not query.startswith(fragment, offset):
+            # What was sent may name older versions of tables besides.
+            offset = query.find(fragment)
+        if offset >= 0:
+            return offset, fragment
+    # Of a text that cannot be parsed only the message says where.
+    parsed = _PARSE_PLACE.search(str(error)) if isinstance(error, ParseException) else None
+    if parsed is None:
+        return None
+    lines = query.splitlines(keepends=True)
+    offset = sum(len(line) for line in lines[: int(parsed[1]) - 1]) + int(parsed[2])
+    return offset, query[offset:].split(maxsplit=1)[0] if query[offset:].strip() else ""
+
+
+def _shown_place(condition: str | None, found: tuple[int, str] | None, query: str | None) -> str:
+    """Condition and part of the query, in parentheses: what a reader looks up or looks at."""
     parts = [condition] if condition else []
-    contexts = error.getQueryContext() if isinstance(error, PySparkException) else []
-    for context in contexts or []:
-        if context.contextType().name == "SQL" and query is not None and context.startIndex() >= 0:
-            line = query[: context.startIndex()].count("\n") + 1
-            parts.append(f"line {line} of the SQL sent, at `{one_line(context.fragment())}`")
-            break
+    if found is not None:
+        line = f"line {query[: found[0]].count(_NEWLINE) + 1} of the SQL sent, " if query is not None else ""
+        parts.append(f"{line}at `{one_line(found[1])}`")
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def _asked_for(error: AnalysisException) -> str:
+    """The table that is not there, as `schema.table`."""
+    name = (error.getMessageParameters() or {}).get("relationName", "")
+    return name.replace("`", "").lower().removeprefix("spark_catalog.")
 
 
 def one_line(text: str) -> str:

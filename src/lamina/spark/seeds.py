@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadSeed, BadTime, Location, raise_all
-from lamina.graph.csv_text import CsvFault, csv_rows
+from lamina.graph.csv_text import CsvFault, csv_rows, ragged_row, unreadable_line
 from lamina.graph.model import Column
 from lamina.spark.rows_in_query import rows_in_query
 from lamina.spark.types import stored_type
@@ -88,13 +88,7 @@ def _read(seed: SeedRows) -> tuple[list[str], list[tuple[int, list[str]]]]:
     rows: list[tuple[int, list[str]]] = []
     for line, fields in lines:
         if len(fields) != len(header):
-            problems.append(
-                BadSeed(
-                    f"line {line} of seed `{seed.file}` has {len(fields)} fields, the header has {len(header)}",
-                    hint="put a value that holds the delimiter in quotes, and write an empty one as two delimiters",
-                    location=Location(file=seed.file, line=line),
-                )
-            )
+            problems.append(ragged_row(seed.file, line, len(fields), len(header)))
             if len(problems) == MOST_PROBLEMS:
                 break
         rows.append((line, fields))
@@ -106,11 +100,7 @@ def _lines(seed: SeedRows) -> Iterator[tuple[int, list[str]]]:
     try:
         yield from csv_rows(seed.text, seed.settings)
     except CsvFault as error:
-        raise BadSeed(
-            f"line {error.line} of seed `{seed.file}` cannot be read: {error}",
-            hint="check the quotes, and `csv_settings` of the seed",
-            location=Location(file=seed.file, line=error.line),
-        ) from error
+        raise unreadable_line(seed.file, error) from error
 
 
 def _columns(

@@ -17,12 +17,14 @@ from lamina.errors import (
     AnalysisFailed,
     BatchFailed,
     FilesRewritten,
+    Location,
     NoAnswer,
     QueryFailed,
     StatementUnanswered,
     TransientFailure,
 )
 from lamina.graph.kinds import View
+from lamina.graph.names import NodeName
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Killed, Place, Stops, january, orders, reading, shop, statuses
 from tests.kit.engine import Fault
 from tests.kit.models import daily, ranges
@@ -445,6 +447,48 @@ def test_refused_queries_are_reported_together_before_anything_is_written():
     assert not process.engine.writes
     assert not place.catalog.statements
     assert not place.pointers()
+
+
+def missing(table: str) -> AnalysisFailed:
+    error = AnalysisFailed("the query was refused by Spark", location=Location(file="models/m.sql", line=7))
+    error.missing_table = table
+    return error
+
+
+def test_a_table_that_is_not_there_is_one_error_that_names_its_readers():
+    place = Place(
+        orders(),
+        reading("shop.v", "raw.orders", kind=View()),
+        reading("shop.last", "shop.v"),
+        reading("shop.raw_order", "shop.orders"),
+        reading("shop.fine", "raw.others"),
+        sources={"raw.orders": january(31), "raw.others": january(1)},
+    )
+    names = ("shop.orders", "shop.v", "shop.last")
+    refusals = {**{name: missing("raw.orders") for name in names}, "shop.fine": AnalysisFailed("other")}
+    report = place.process(refusals=refusals).build("2024-01-04")
+
+    assert statuses(report) == {
+        "shop.orders": "failed",
+        "shop.fine": "failed",
+        "shop.v": "skipped",
+        "shop.last": "skipped",
+        "shop.raw_order": "skipped",
+    }
+    error = report.results[NodeName("shop.orders")].error
+    assert isinstance(error, AnalysisFailed)
+    assert error.message == "the table `raw.orders`, read by `shop.orders` and `shop.v`, does not exist"
+    assert error.location == Location(file="models/m.sql", line=7)
+    assert "did you mean" not in (error.hint or "")
+
+
+def test_a_model_is_suggested_for_a_missing_table_that_would_close_no_circle():
+    place = Place(
+        orders(), reading("shop.m", "shop.order"), reading("shop.orderz", "shop.m"), sources={"raw.orders": january(31)}
+    )
+    report = place.process(refusals={"shop.m": missing("shop.order")}).build("2024-01-04")
+    error = report.results[NodeName("shop.m")].error
+    assert (error.hint or "").startswith("did you mean `shop.orders`?")
 
 
 def test_a_refused_query_does_not_reopen_what_is_done():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from lamina.errors import (
     LaminaError,
     Location,
     UndeclaredSource,
+    UnknownColumn,
 )
 from lamina.graph.dag import Graph
 from lamina.graph.draft import Draft
@@ -25,6 +27,7 @@ from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
 from lamina.graph.resolve import Naming, resolve
 from lamina.graph.times import check_graph_times
+from lamina.sql.missing_columns import ColumnFindings
 from lamina.timeline.interval import Instant
 from tests.unit.graph.reading import read
 
@@ -152,6 +155,29 @@ def test_a_table_that_nothing_defines_is_a_source_with_a_warning():
     (notice,) = graph.warnings
     assert notice.code == "LAM-WARN-001"
     assert "did you mean `shop.orders`?" in notice.message
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_missing_table_is_told_once_with_all_that_read_it(strict: bool):
+    files = {name: model(name, "SELECT 1 AS x FROM raw.t") for name in "abcdefg"}
+    expected = "`shop.a`, `shop.b`, `shop.c`, `shop.d`, `shop.e` and 2 more"
+    if strict:
+        (error,) = problems_of(files, strict=True)
+        assert expected in error.message
+    else:
+        (notice,) = graph_of(files).warnings
+        assert expected in notice.message
+
+
+def test_a_name_is_not_suggested_where_it_would_close_a_circle():
+    files = {
+        "orders": model("shop.orders", "SELECT 1 AS x FROM shop.order"),
+        "below": model("shop.orderz", "SELECT x FROM shop.orders"),
+    }
+    (notice,) = graph_of(files).warnings
+    assert "did you mean" not in notice.message
+    (notice,) = graph_of({**files, "apart": model("shop.orderr", "SELECT 1 AS x")}).warnings
+    assert "did you mean `shop.orderr`?" in notice.message
 
 
 def test_a_declared_source_is_no_surprise():
@@ -360,3 +386,123 @@ def test_a_temporary_view_is_no_external_table_and_hides_no_parent() -> None:
     assert graph.models[NodeName("shop.full")].reads == ("raw.x", "shop.orders")
     assert [notice.node for notice in graph.warnings if notice.code == "LAM-WARN-001"] == ["raw.x"]
     assert [error.location.line for error in problems_of(files, strict=True)] == [4]
+
+
+# --- columns that are not there ---
+ORDERS = model("shop.orders", "SELECT 1 AS order_id, 'x' AS status, DATE '2024-01-01' AS day")
+
+
+def missed(query: str, *, more: str = "", orders: str = ORDERS, **arguments) -> list[tuple[str, int, int]]:
+    """Message, line and column of what a model misses."""
+    problems = problems_of({"orders": orders, "m": f"MODEL (name shop.m{more});\n{query}"}, **arguments)
+    assert all(isinstance(each, UnknownColumn) for each in problems)
+    return [(each.message, each.location.line, each.location.column) for each in problems if each.location]
+
+
+def test_a_column_that_a_parent_does_not_have_is_named_with_its_place_and_the_nearest():
+    (error,) = problems_of(
+        {"orders": ORDERS, "m": "MODEL (name shop.m);\nSELECT\n  order_id,\n  o.sttus\nFROM orders AS o"}
+    )
+    assert isinstance(error, UnknownColumn)
+    assert error.message == "`shop.orders` has no column `sttus`"
+    assert error.hint == "did you mean `status`?"
+    assert error.location == Location(file="models/m.sql", line=4, column=3)
+    assert error.node == "shop.m"
+
+
+def test_every_missing_column_of_the_project_is_named_at_once_with_other_problems():
+    found = problems_of(
+        {
+            "orders": ORDERS,
+            "a": model("shop.a", "SELECT x, y FROM shop.orders"),
+            "b": model("shop.b", "SELECT x FROM shop.a JOIN raw.nothing USING (x)"),
+            "c": model("shop.c", "SELECT z FROM shop.a"),
+        },
+        strict=True,
+    )
+    assert [type(each) for each in found] == [UndeclaredSource, UnknownColumn, UnknownColumn, UnknownColumn]
+
+
+def test_places_of_columns_are_right_behind_macros():
+    query = "@DEF(n, 1);\nSELECT\n  @EACH(['a', 'b'], c -> 1 AS @{c}),\n  @n AS n,\n  'x@y' AS e,\n  nope\nFROM orders"
+    assert missed(query) == [("`shop.orders` has no column `nope`", 7, 3)]
+    assert missed("SELECT @EACH(['order_id', 'nope'], c -> @{c})\nFROM orders")[0][1] == 2
+
+
+def test_columns_of_declared_tables_are_known():
+    raw = Source(
+        name=NodeName("raw.o"),
+        columns=(Column(name="Id"), Column(name="item")),
+        is_declared=True,
+        location=Location(file="sources/raw.yml", line=3),
+    )
+    (error,) = problems_of({"m": model("shop.m", "SELECT id, itm FROM raw.o")}, sources=(raw,))
+    assert isinstance(error, UnknownColumn)
+    assert error.hint == "did you mean `item`?; if the table has this column, declare it in `sources/raw.yml`"
+    graph_of({"m": model("shop.m", "SELECT id, itm FROM raw.p")}, sources=(raw,))
+    nested = replace(raw, columns=(Column(name="id"), Column(name="item.price")))
+    graph_of({"m": model("shop.m", "SELECT id, item.price, o.item.tax FROM raw.o")}, sources=(nested,))
+    none = replace(raw, columns=())
+    graph_of({"m": model("shop.m", "SELECT anything FROM raw.o")}, sources=(none,))
+
+
+@pytest.mark.parametrize(
+    ("header", "query", "reading"),
+    [
+        ("", "SELECT * FROM raw.unknown", "anything"),
+        ("", "SELECT 1 AS a, DATE '2024-01-01' FROM raw.u", "anything"),
+        (", kind SCD_TYPE_2_BY_TIME (unique_key id)", "SELECT 1 AS id, now() AS updated_at FROM raw.u", "valid_from"),
+        (
+            ", kind INCREMENTAL_BY_TIME_RANGE (time_column ds, on_destructive_change ignore)",
+            "SELECT 1 AS id, @start_ds AS ds FROM raw.u",
+            "earlier",
+        ),
+        ("", "SELECT @IF(@execution_ds > '2024', a, b) FROM raw.u", "a"),
+        ("", "SELECT id AS one, p.two FROM shop.p", "two"),
+    ],
+)
+def test_a_parent_that_may_have_a_column_is_not_doubted(header: str, query: str, reading: str):
+    graph_of({"p": model("shop.p", query, header), "m": model("shop.m", f"SELECT {reading} FROM shop.p")})
+
+
+def test_views_show_what_their_queries_give_whatever_is_declared():
+    for kind in ("VIEW", "EMBEDDED"):
+        view = model("shop.v", "SELECT 1 AS a, 2 AS b", f", kind {kind}, columns (a int, b int)")
+        graph_of({"v": view, "m": model("shop.m", "SELECT a, b FROM shop.v")})
+        found = problems_of({"v": view, "m": model("shop.m", "SELECT c FROM shop.v")})
+        assert [type(each) for each in found] == [UnknownColumn]
+
+
+def test_declared_columns_are_those_of_a_table():
+    held = model("shop.orders", "SELECT * FROM raw.u", ", kind FULL, columns (a int, b int)")
+    assert missed("SELECT a, c FROM orders", orders=held) == [("`shop.orders` has no column `c`", 2, 11)]
+
+
+def test_columns_go_through_stars_and_common_table_expressions():
+    query = "WITH a AS (SELECT * FROM orders), b AS (SELECT a.* EXCEPT (status) FROM a)\nSELECT order_id, status FROM b"
+    assert missed(query) == [("no table here has a column `status`", 3, 18)]
+
+
+def test_session_variables_keep_columns_open():
+    graph_of(
+        {"orders": ORDERS, "m": "MODEL (name shop.m);\nDECLARE VARIABLE v INT;\nSELECT order_id + v AS x FROM orders"}
+    )
+
+
+def test_what_was_found_about_columns_is_remembered():
+    files = {"orders": ORDERS, "m": model("shop.m", "SELECT order_id FROM shop.orders")}
+    kept: dict[str, ColumnFindings] = {}
+    computed: list[str] = []
+
+    def remember(key: object, compute: Callable[[], ColumnFindings]) -> ColumnFindings:
+        if repr(key) not in kept:
+            computed.append(repr(key))
+            kept[repr(key)] = compute()
+        return kept[repr(key)]
+
+    for _ in range(2):
+        resolve(drafts_of(files), (), Naming(schema="shop"), remember_columns=remember)
+    assert len(computed) == 2
+    files["orders"] = model("shop.orders", "SELECT 2 AS order_id, 'y' AS status, DATE '2024-01-01' AS day")
+    resolve(drafts_of(files), (), Naming(schema="shop"), remember_columns=remember)
+    assert len(computed) == 3

@@ -1,0 +1,44 @@
+"""Where in a file the words of a text come from that was made of a part of it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lamina.errors import Location
+    from lamina.sql.fragment import Fragment
+
+_WORD = re.compile(r"`[^`\n]*`|'[^'\n]*'|\w+|[^\w\s]")
+# So many words are compared without looking for those that stand everywhere.
+_MANY = 2000
+
+
+def place_of(written: Fragment, made: str, offset: int) -> Location:
+    """Where the character at `offset` of a text stands in what it was made of.
+
+    Macros may have replaced words: what they made counts as written where the last word in front of it was.
+    """
+    if made == written.text:
+        return written.at(offset)
+    old = list(_WORD.finditer(written.text))
+    new = list(_WORD.finditer(made))
+    index = bisect_right(new, offset, key=lambda word: word.start()) - 1
+    if index < 0 or not old:
+        return written.location
+    matcher = SequenceMatcher(None, _spoken(old), _spoken(new), autojunk=len(new) > _MANY)
+    blocks = matcher.get_matching_blocks()
+    block = blocks[bisect_right(blocks, index, key=lambda block: block.b) - 1] if blocks[0].b <= index else None
+    if block is None or not block.size:
+        return written.location
+    inside = index - block.b
+    if inside >= block.size:
+        return written.at(old[block.a + block.size - 1].start())
+    return written.at(old[block.a + inside].start() + (offset - new[index].start()))
+
+
+def _spoken(words: list[re.Match[str]]) -> list[str]:
+    """What words mean, however they are written."""
+    return [word[0].strip("`").lower() for word in words]
