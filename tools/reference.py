@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from the code: errors and commands.
+"""Writes the reference pages that are made from the code: errors, commands, configuration, models and macros.
 
 `make docs` writes them; a test compares them with what would be written.
 """
@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 from lamina import errors
+from tools import config_reference, macro_reference, model_reference
 from tools.cli_reference import page as cli_page
+from tools.documented import NOTICE, cell
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
-NOTICE = "<!-- Made by `make docs` from the code; changes made here are lost. -->"
 
 
 def main() -> int:
@@ -25,7 +26,13 @@ def main() -> int:
 
 def pages() -> dict[str, str]:
     """Every generated page by its file's name."""
-    return {"errors.md": errors_page(), "cli.md": cli_page()}
+    return {
+        "errors.md": errors_page(),
+        "cli.md": cli_page(),
+        "configuration.md": config_reference.page(),
+        "models.md": model_reference.page(),
+        "macros.md": macro_reference.page(),
+    }
 
 
 def errors_page() -> str:
@@ -50,11 +57,6 @@ def errors_page() -> str:
 
 def first_paragraph(text: str | None) -> str:
     return cell((text or "").strip().split("\n\n")[0].replace("\b", ""))
-
-
-def cell(text: str | None) -> str:
-    """Text on one line that does not end a table's cell."""
-    return " ".join((text or "").split()).replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, RegisterRequest, SourceColumnsRequest
 from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
 from lamina.errors import UsageError
 from lamina.planning.inputs import Flags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lamina.app.events import Event
     from lamina.app.late_application import LateApplication
     from lamina.app.promote import PromoteReport
+    from lamina.app.register_source import RegisteredSource
     from lamina.app.repair import RepairReport
     from lamina.app.report import Report
     from lamina.app.source_columns import SourceColumnsReport
@@ -124,6 +125,21 @@ class Project:
         """Write the columns of external tables into the project's files; tables that fail are in the report."""
         now = parse_execution_time(execution_time)
         return self._application.source_columns(SourceColumnsRequest(now=now, names=names, is_all=all, is_check=check))
+
+    def source_register(
+        self,
+        name: str,
+        *,
+        path: str,
+        format: str,  # the name of the flag
+        option: Mapping[str, str] | None = None,
+        execution_time: str | None = None,
+    ) -> RegisteredSource:
+        """Have the catalog know files as a table that models can read; raises what stands in the way."""
+        now, options = parse_execution_time(execution_time), tuple((option or {}).items())
+        return self._application.register_source(
+            RegisterRequest(now=now, name=name, path=path, format=format, options=options)
+        )
 
     def environment(self, name: str | None = None) -> Environment:
         """An environment's pointers and checkpoints."""

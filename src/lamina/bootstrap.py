@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         AuditRequest,
         Emit,
         Engine,
+        ExternalTable,
         GenerationRequest,
         HideView,
         Landing,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from lamina.app.querying import Querying
     from lamina.app.records import Head, Owner, Publish
     from lamina.graph.formats import TableFormat
-    from lamina.graph.model import PythonModule
+    from lamina.graph.model import Column, PythonModule
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.project.config_values import Config
@@ -392,6 +393,10 @@ class LazyEngine:
     def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:
         """See `Engine.describe`."""
         return self._engine().describe(tables)
+
+    def register(self, table: ExternalTable) -> tuple[Column, ...]:
+        """See `Engine.register`."""
+        return self._engine().register(table)
 
     def query(self, sql: str, *, limit: int | None) -> QueryResult:
         """See `Engine.query`."""

@@ -49,7 +49,7 @@ from lamina.app.records import (
     SwitchGeneration,
     TableShape,
 )
-from lamina.errors import Cancelled, EngineError, StorageMissing
+from lamina.errors import Cancelled, EngineError, NameTaken, StorageMissing
 from lamina.graph.kinds import (
     IncrementalByPartition,
     IncrementalByUniqueKey,
@@ -66,7 +66,7 @@ from tests.kit.lakes import LakeTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lamina.app.ports import Landing, Place, StagedRows
+    from lamina.app.ports import ExternalTable, Landing, Place, StagedRows
     from lamina.app.records import Head, PartitionKey, Publish
     from lamina.errors import LaminaError
     from lamina.graph.formats import TableFormat
@@ -628,6 +628,13 @@ class FakeEngine:
             else AnalysisOutcome(node=table, error=EngineError(f"there is no table `{table}`"))
             for table in tables
         )
+
+    def register(self, table: ExternalTable) -> tuple[Column, ...]:
+        self._call("register", table.name)
+        if table.name in self.catalog.sources:
+            raise NameTaken(f"there is a table `{table.name}`")
+        self.catalog.sources[table.name] = {}
+        return COLUMNS
 
     # --- looking ---
     def query(self, sql: str, *, limit: int | None) -> QueryResult:

@@ -24,6 +24,7 @@ from lamina.app.publisher import PAUSE_GROWTH
 from lamina.app.querying import Querying
 from lamina.app.records import LoadRequest, RunFinished, RunStarted
 from lamina.app.recover import formats_left_behind, is_quiet
+from lamina.app.register_source import register_source
 from lamina.app.repair import Repair, RepairReport
 from lamina.app.report import Report, planned, with_earlier, with_notice, with_statements
 from lamina.app.source_columns import source_columns
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
     from lamina.app.bound_ports import Ports
     from lamina.app.promote import PromoteReport
-    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
+    from lamina.app.register_source import RegisteredSource
+    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, RegisterRequest, SourceColumnsRequest
     from lamina.app.source_columns import SourceColumnsReport
     from lamina.app.virtual_update import Followed
     from lamina.environments.pointers import Revision
@@ -253,6 +255,10 @@ class Application(Querying):
     def source_columns(self, request: SourceColumnsRequest) -> SourceColumnsReport:
         """Write the columns of external tables, as the catalog has them, into the project's files."""
         return source_columns(self._ports.project, self._ports.engine, request)
+
+    def register_source(self, request: RegisterRequest) -> RegisteredSource:
+        """Have the catalog know files as a table that models can read."""
+        return register_source(self._ports, request)
 
 
 def _with_notices(report: Report, left: Mapping[str, Followed]) -> Report:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from lamina.app.ports import QueryResult
     from lamina.app.promote import PromoteReport
     from lamina.app.querying import Querying
+    from lamina.app.register_source import RegisteredSource
     from lamina.app.repair import RepairReport
     from lamina.app.report import Report
-    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
+    from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, RegisterRequest, SourceColumnsRequest
     from lamina.app.source_columns import SourceColumnsReport
     from lamina.errors import LaminaError
     from lamina.timeline.interval import Instant
@@ -82,3 +83,7 @@ class LateApplication(Looking):
     def source_columns(self, request: SourceColumnsRequest) -> SourceColumnsReport:
         """See `Application.source_columns`."""
         return self._application(self._ports).source_columns(request)
+
+    def register_source(self, request: RegisterRequest) -> RegisteredSource:
+        """See `Application.register_source`."""
+        return self._application(self._ports).register_source(request)

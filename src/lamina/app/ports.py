@@ -490,6 +490,17 @@ class Landing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalTable:
+    """Files that somebody else writes, under a name that queries use."""
+
+    name: str
+    path: str
+    format: str
+    options: tuple[tuple[str, str], ...] = ()
+    """What Spark needs to know to read them, such as `header`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
     """Rows as plain values: timestamps ISO text in UTC, decimals text, nested values as lists and mappings."""
 
@@ -585,6 +596,13 @@ class Engine(Protocol):
         """The columns of tables as the catalog has them, with types and comments; no data is read.
 
         One outcome per table, in order; one that does not exist or cannot be read is an outcome with an error.
+        """
+        ...
+
+    def register(self, table: ExternalTable) -> tuple[Column, ...]:
+        """Make files known to the catalog as a table, and its schema if there is none; answers its columns.
+
+        Raises `NameTaken` where the catalog has something of that name. No file is written, moved or removed.
         """
         ...
 

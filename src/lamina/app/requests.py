@@ -54,6 +54,21 @@ class AuditsRequest:
     concurrency: int | None = None
 
 
+FILE_FORMATS = ("parquet", "orc", "csv", "json", "text", "delta")
+"""Formats of which Spark finds the columns in the files. Iceberg tables belong to the catalog that lists them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterRequest:
+    """Files to be known to the catalog as a table; `format` is one of `FILE_FORMATS`."""
+
+    now: Instant
+    name: str
+    path: str
+    format: str
+    options: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceColumnsRequest:
     """External tables whose columns are wanted; no names stand for those that models read and nobody has declared."""

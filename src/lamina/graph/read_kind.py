@@ -103,7 +103,7 @@ _UNBATCHED = "it runs its query once and appends what it gives; remove the prope
 _HINTS = {
     "INCREMENTAL_UNMANAGED": {"batch_size": _UNBATCHED, "batch_concurrency": _UNBATCHED},
 }
-_CSV_KEYS = (
+CSV_KEYS = (
     "delimiter",
     "quotechar",
     "doublequote",
@@ -246,7 +246,7 @@ def _csv_settings(block: Block) -> CsvSettings:
         else:
             block.refuse("csv_settings", "a list of `key = value`", value=item)
     inner.properties = {key: _as_property(pair) for key, pair in pairs.items()}
-    inner.check_keys(_CSV_KEYS)
+    inner.check_keys(CSV_KEYS)
     by_column: dict[str, tuple[str, ...]] = {}
     missing: list[str] = []
     na_values = inner.value("na_values")

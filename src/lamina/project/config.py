@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from lamina.graph.model import VariableValue
     from lamina.project.yaml_places import YamlPath, YamlText
 
-_WAREHOUSE_STATE = "warehouse"
-_STATE_SCHEMES = ("sqlite", "postgresql", "duckdb")
+WAREHOUSE_STATE = "warehouse"
+STATE_SCHEMES = ("sqlite", "postgresql", "duckdb")
 _REUSE = "every target builds its own tables; in another environment of one target, `--env NAME` shares them"
 _OF_LATER = {
     "reuse_from": _REUSE,
@@ -295,11 +295,11 @@ class _Loader:
 
     def _check_state(self, path: YamlPath, state: str) -> None:
         scheme = re.split(r"[+:]", state, maxsplit=1)[0]
-        if state != _WAREHOUSE_STATE and (scheme not in _STATE_SCHEMES or "://" not in state):
+        if state != WAREHOUSE_STATE and (scheme not in STATE_SCHEMES or "://" not in state):
             self._problems.append(
                 BadConfigValue(
                     f"`{_dotted(path)}`{self._origin(path)} is not an address of a state store",
-                    hint=f"write `{DEFAULT_STATE}`, `postgresql://…`, `duckdb:///…` or `{_WAREHOUSE_STATE}`",
+                    hint=f"write `{DEFAULT_STATE}`, `postgresql://…`, `duckdb:///…` or `{WAREHOUSE_STATE}`",
                     location=self._value_location(path),
                 )
             )

@@ -11,11 +11,12 @@ from typing_extensions import assert_never
 
 from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
 from lamina.app.records import InPlace
-from lamina.errors import Cancelled, LaminaError, TransientFailure
+from lamina.errors import Cancelled, EngineError, LaminaError, TransientFailure
 from lamina.spark.audits import ask_audits
 from lamina.spark.catalog import Catalog
 from lamina.spark.environment_views import show_views
 from lamina.spark.errors import at, is_failure_of_spark, one_line, translate
+from lamina.spark.external import PARTITIONS_AS_THEY_LIE, creation, is_taken, read_shape, refuse_taken, taken
 from lamina.spark.fetch import fetch
 from lamina.spark.formats.delta import DeltaFormat
 from lamina.spark.formats.delta_files import SKIPPING
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         AuditFinding,
         AuditRequest,
         Emit,
+        ExternalTable,
         GenerationRequest,
         HideView,
         Hooks,
@@ -244,6 +246,22 @@ class SparkEngine:
             return AnalysisOutcome(node=table, error=error)
         comments = {name: comment for name in schema.names if (comment := schema[name].metadata.get("comment"))}
         return AnalysisOutcome(node=table, columns=columns_of(schema, comments))
+
+    def register(self, table: ExternalTable) -> tuple[Column, ...]:
+        """Have the catalog know files as a table; they stay where and as they are."""
+        doing = f"registering `{table.name}`"
+        with self._sessions.task(doing, PARTITIONS_AS_THEY_LIE) as session:
+            with self._failures(doing):
+                shape = read_shape(session, table)
+                refuse_taken(self._catalog, session, table)
+            try:
+                with self._failures(doing):
+                    session.sql(creation(table))
+            except EngineError as error:
+                if is_taken(error):
+                    raise taken(table) from error
+                raise
+        return columns_of(shape, {})
 
     def _frame(self, session: SparkSession, request: WriteRequest) -> DataFrame:
         match request.rows:

@@ -13,8 +13,9 @@ from lamina.app.looking import ModelIntervals
 from lamina.app.ports import QueryResult
 from lamina.app.project_values import ProjectSettings
 from lamina.app.records import HistoryEntry
+from lamina.app.register_source import RegisteredSource
 from lamina.app.report import NodeResult, Report, planned
-from lamina.app.requests import AuditsRequest, PlanRequest, SourceColumnsRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, RegisterRequest, SourceColumnsRequest
 from lamina.app.source_columns import SourceColumnsReport
 from lamina.bootstrap import Diagnosis, OpenOptions
 from lamina.cli.services import Services
@@ -94,6 +95,7 @@ class FakeApplication:
     found: ModelIntervals | None = None
     entries: tuple[HistoryEntry, ...] = ()
     columns: SourceColumnsReport | None = None
+    registered: RegisteredSource | None = None
     requests: list[Any] = field(default_factory=list)
     is_closed: bool = False
     emit: Callable[[Event], None] = lambda event: None
@@ -148,6 +150,10 @@ class FakeApplication:
     def source_columns(self, request: SourceColumnsRequest) -> SourceColumnsReport:
         self.requests.append(request)
         return self._answer(self.columns)
+
+    def register_source(self, request: RegisterRequest) -> RegisteredSource:
+        self.requests.append(request)
+        return self._answer(self.registered)
 
     def close(self) -> None:
         self.is_closed = True

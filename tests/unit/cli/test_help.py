@@ -43,6 +43,7 @@ def test_the_commands_of_this_release_are_there():
         ("env", "show"),
         ("promote",),
         ("source", "columns"),
+        ("source", "register"),
         ("state", "repair"),
         ("intervals",),
         ("history",),

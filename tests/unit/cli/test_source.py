@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from lamina.app.requests import SourceColumnsRequest
+import pytest
+
+from lamina.app.ports import ExternalTable
+from lamina.app.register_source import RegisteredSource
+from lamina.app.requests import RegisterRequest, SourceColumnsRequest
 from lamina.app.source_columns import SourceColumnsReport, TableColumns
 from lamina.errors import AnalysisFailed
 from lamina.graph.model import Column
@@ -58,3 +63,40 @@ def test_the_document_holds_every_table(lamina: Lamina, application: FakeApplica
 
 def test_names_and_all_exclude_each_other(lamina: Lamina):
     assert lamina("source", "columns", "raw.orders", "--all").exit_code == 2
+
+
+REGISTERED = RegisteredSource(
+    table=ExternalTable(name="raw.orders", path="/data/orders", format="csv"),
+    columns=(Column(name="id", type="bigint"),),
+)
+
+
+def test_a_table_is_registered_as_asked(lamina: Lamina, application: FakeApplication):
+    application.registered = REGISTERED
+    words = ("--path", "s3a://b/orders", "--format", "csv", "--option", "header=true", "--option", "sep==")
+    answer = lamina("source", "register", "raw.orders", *words)
+    assert answer.exit_code == 0
+    assert application.requests == [
+        RegisterRequest(
+            now=instant("2024-01-08"),
+            name="raw.orders",
+            path="s3a://b/orders",
+            format="csv",
+            options=(("header", "true"), ("sep", "=")),
+        )
+    ]
+    assert "registered raw.orders: csv at /data/orders" in answer.stdout
+    assert "lamina query 'SELECT * FROM raw.orders'" in answer.stdout
+
+
+def test_a_path_counts_from_the_folder_that_the_command_is_given_in(lamina: Lamina, application: FakeApplication):
+    application.registered = REGISTERED
+    answer = lamina("source", "register", "raw.orders", "--path", "data", "--format", "parquet", "--json")
+    assert application.requests[0].path == str(Path("data").absolute())
+    assert json.loads(answer.stdout)["source"]["columns"] == [{"name": "id", "type": "bigint"}]
+
+
+@pytest.mark.parametrize("words", [("--option", "header"), ("--option", "=x"), ("--format", "xls")])
+def test_what_cannot_be_registered_is_wrong_usage(lamina: Lamina, words: tuple[str, ...]):
+    given = ("--path", "x", *(() if "--format" in words else ("--format", "csv")), *words)
+    assert lamina("source", "register", "raw.x", *given).exit_code == 2

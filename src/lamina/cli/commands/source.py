@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lamina.app.requests import SourceColumnsRequest
+from lamina.app.requests import FILE_FORMATS, RegisterRequest, SourceColumnsRequest
 from lamina.cli.groups import CommandGroup
 from lamina.cli.options import common_options, examples
 from lamina.cli.present.problems import problems_text
-from lamina.cli.present.sources import source_columns_text
+from lamina.cli.present.sources import registered_text, source_columns_text
 from lamina.errors import Problems, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=CommandGroup)
 def source() -> None:
-    """Declare the external tables that models read."""
+    """Register and declare the external tables that models read."""
 
 
 @source.command(
@@ -51,3 +52,52 @@ def source_columns(invocation: Invocation, names: tuple[str, ...], is_all: bool,
     if report.errors:
         invocation.output.note(problems_text(Problems(report.errors)))
     return report.exit_code
+
+
+@source.command(
+    "register",
+    epilog=examples(
+        "lamina source register raw.orders --path data/orders --format parquet",
+        "lamina source register raw.prices --path prices.csv --format csv --option header=true",
+    ),
+)
+@click.argument("name", metavar="TABLE")
+@click.option("--path", metavar="PATH", required=True, help="The file or folder, or an address such as s3a://bucket/x.")
+@click.option(
+    "--format",
+    "file_format",
+    metavar="FORMAT",
+    required=True,
+    type=click.Choice(FILE_FORMATS),
+    help=f"How the files are written: {', '.join(FILE_FORMATS)}.",
+)
+@click.option(
+    "--option", "options", metavar="KEY=VALUE", multiple=True, help="What Spark needs to read them; repeatable."
+)
+@common_options
+def source_register(invocation: Invocation, name: str, path: str, file_format: str, options: tuple[str, ...]) -> int:
+    """Make files known to Spark's catalog as a table that models can read.
+
+    The files stay where and as they are: Lamina neither writes nor removes them, and what is added to the folder later
+    is read too. TABLE is a schema of your own and a table; a name that exists is refused. The columns are those that
+    Spark finds in the files now.
+    """
+    pairs = tuple(option.partition("=") for option in options)
+    wrong = [key for key, equals, _ in pairs if not key or not equals]
+    if wrong:
+        raise UsageError(f"`--option {wrong[0]}` has no value", hint="write `--option header=true`")
+    place = path if "://" in path else str(Path(path).absolute())
+    request = RegisterRequest(
+        now=invocation.now(),
+        name=name,
+        path=place,
+        format=file_format,
+        options=tuple((key, value) for key, _, value in pairs),
+    )
+    with invocation.application() as (application, _):
+        found = application.register_source(request)
+    if invocation.output.is_json:
+        invocation.output.document(found.to_dict())
+    else:
+        invocation.output.result(registered_text(found))
+    return 0

@@ -13,6 +13,7 @@ from lamina.cli.present.words import count_of
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from lamina.app.register_source import RegisteredSource
     from lamina.app.source_columns import SourceColumnsReport
 
 
@@ -28,3 +29,14 @@ def source_columns_text(report: SourceColumnsReport) -> RenderableType:
     if report.is_check:
         return Group(table, "", Text(f"{count_of(counts['outdated'], 'table')} would be written"))
     return Group(table, "", Text(f"{count_of(counts['written'], 'table')} written"))
+
+
+def registered_text(found: RegisteredSource) -> RenderableType:
+    """The new table with its columns, and how it is read."""
+    table = plain_table("column", "type")
+    for column in found.columns:
+        table.add_row(column.name, column.type or "")
+    name = found.table.name
+    head = Text.assemble(("registered ", "green"), (name, "bold"), f": {found.table.format} at {found.table.path}")
+    end = Text(f"Models and queries read it as `{name}`, such as in `lamina query 'SELECT * FROM {name}'`")
+    return Group(head, "", table, "", end)
