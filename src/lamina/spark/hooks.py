@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from lamina.errors import HookFailed
 from lamina.graph.model import KnowsVariables
+from lamina.graph.sealing import hide_in, secrets_of, with_secrets
 from lamina.spark.recorded_modules import RecordedModules, raised_by
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class HookContext(KnowsVariables):
 
 def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hooks, model: str) -> None:
     """Call functions one after the other; an exception out of one becomes an error at the user's line."""
-    for call in calls:
+    for call in with_secrets(calls, os.environ):
         about, code = f"hook `{call.name}` of `{model}`", call.code
         if code is None:
             raise HookFailed(f"{about} was recorded without its code", hint="build the environment again")
@@ -46,4 +48,6 @@ def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hoo
             function(HookContext(session, model, hooks, code.variables), **call.values)
         except (Exception, SystemExit) as error:
             hint = "correct its code and build again, which records it"
-            raise raised_by(error, modules, about, HookFailed, hint) from error
+            failed = raised_by(error, modules, about, HookFailed, hint)
+            hide_in(failed, {f"${{SECRET:{name}}}": os.environ[name] for name in secrets_of(calls)})
+            raise failed from error
