@@ -16,12 +16,13 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import assert_never
 
 from lamina.errors import LaminaError, SparkMissing
 from lamina.graph.formats import TABLE_FORMATS
+from lamina.graph.sealing import hide_in, without_values
 from lamina.timeline.interval import Instant
 from lamina.timeline.parse import parse_time
 
@@ -204,7 +205,7 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
         owner=_owner(clock, processes),
         processes=processes,
         load_macros=_load_macros,
-        ask_signal=_ask_signal,
+        ask_signal=lambda question: _ask_signal(question, config.environment.hidden),
         folders=LocalFolders(root / ".lamina", connection_key(config.target.spark.remote, _spark_config(config))),
     )
     return LateApplication(ports, _querying, _writing)
@@ -216,10 +217,14 @@ def _load_macros(modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[...
     return load_recorded_macros(modules)
 
 
-def _ask_signal(question: Question) -> Intervals:
+def _ask_signal(question: Question, hidden: Mapping[str, str]) -> Intervals:
     from lamina.project.recorded_signals import ask_recorded_signal
 
-    return ask_recorded_signal(question)
+    try:
+        return ask_recorded_signal(question)
+    except LaminaError as error:
+        hide_in(error, hidden)
+        raise
 
 
 def _querying(ports: Ports) -> Querying:
@@ -307,6 +312,47 @@ def _spark_config(config: Config) -> dict[str, str]:
     return {key: str(value) for key, value in config.target.spark.revealed_config().items()}
 
 
+class Hiding:
+    """A port of which the errors tell no values of the environment: Spark repeats whole queries in its own."""
+
+    def __init__(self, port: object, hidden: Mapping[str, str]) -> None:
+        self._port, self._hidden = port, hidden
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if not callable(found) or not self._hidden:
+            return found
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            try:
+                answer = found(*arguments, **options)
+            except LaminaError as error:
+                hide_in(error, self._hidden)
+                raise
+            for one in answer if isinstance(answer, tuple) else ():
+                outcome = getattr(one, "error", None)
+                if isinstance(outcome, LaminaError):
+                    hide_in(outcome, self._hidden)
+            return answer
+
+        return call
+
+
+def hide_values(options: OpenOptions, text: str) -> str:
+    """A text for people without what the project has from the environment, as far as its configuration can be read."""
+    try:
+        config = _config_of(options)
+    except LaminaError:
+        return text
+    return without_values(text, config.environment.hidden)
+
+
+def _config_of(options: OpenOptions) -> Config:
+    from lamina.project.files import FileProject
+
+    return FileProject(find_project(options), target=options.target, environ=os.environ).config()
+
+
 class LazyEngine:
     """The Spark engine, imported and made when something first needs it."""
 
@@ -333,7 +379,8 @@ class LazyEngine:
                 app_name=f"lamina {self._config.name}",
                 shared_warehouse=spark.shared_warehouse,
             )
-            self._made = SparkEngine(settings, self._emit, self._reach, session=self._session)
+            made = SparkEngine(settings, self._emit, self._reach, session=self._session)
+            self._made = cast("Engine", Hiding(made, self._config.environment.hidden))
         return self._made
 
     def prepare(

@@ -195,6 +195,18 @@ class MissingEnvironmentVariable(ConfigError):
     code = "LAM-CFG-004"
 
 
+class EnvironmentChanged(ConfigError):
+    """A value that a recorded definition takes from the environment is not what it was when it was recorded."""
+
+    code = "LAM-CFG-005"
+
+
+class MisplacedSecret(ConfigError):
+    """`${SECRET:NAME}` stands where a query, its properties or what belongs to it would show the value."""
+
+    code = "LAM-CFG-006"
+
+
 class SyntaxProblem(InvalidProject):
     """A header, query or statement cannot be parsed."""
 
@@ -419,6 +431,12 @@ class StateMissing(StateError):
     """Tables that Lamina made are there, and the state that knows them is not."""
 
     code = "LAM-STATE-008"
+
+
+class DefinitionAltered(StateError):
+    """A recorded definition is not the one that was recorded under its id; it is not run."""
+
+    code = "LAM-STATE-009"
 
 
 class CommitRefused(StateError):

@@ -39,9 +39,13 @@ class FakeProject:
     project_settings: ProjectSettings = SETTINGS
     problem: LaminaError | None = None
     graphs_read: int = 0
+    environ: dict[str, str] = field(default_factory=dict)
 
     def settings(self) -> ProjectSettings:
         return self.project_settings
+
+    def environment(self) -> dict[str, str]:
+        return self.environ
 
     def graph(self, now: Instant) -> Graph:
         self.graphs_read += 1

@@ -48,8 +48,9 @@ def built(root: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """The same, by an older Lamina that is put in the place of this one, and with tables."""
     place = opened(root)
     with monkeypatch.context() as older:
-        older.setattr("lamina.app.identify.versions_of", first_versions)
+        older.setattr("lamina.app.identify.versions_of", lambda graph, _key: first_versions(graph))
         older.setattr("lamina.app.identify.undecided", lambda *_: {})
+        older.setattr("lamina.app.apply_plan.sealed", lambda model, _key: model)
         build_everything(place)
     return place
 
@@ -65,7 +66,9 @@ def first_versions(graph):
 def another_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """A form in use that calls every node something else, as a finer one would."""
     plain = fingerprint.query_hash
-    monkeypatch.setattr(fingerprint, "query_hash", lambda model: fingerprint.digest("another form", plain(model)))
+    monkeypatch.setattr(
+        fingerprint, "query_hash", lambda model, seal=None: fingerprint.digest("another form", plain(model, seal))
+    )
 
 
 def work(report) -> dict[str, str]:

@@ -22,6 +22,7 @@ from lamina.app.point_environment import EnvironmentPointer, next_revision
 from lamina.app.promote import check_tables, decide_promotion, look_again
 from lamina.app.publisher import PAUSE_GROWTH
 from lamina.app.querying import Querying
+from lamina.app.recorded_code import check_definitions, run_with
 from lamina.app.records import LoadRequest, RunFinished, RunStarted
 from lamina.app.recover import formats_left_behind, is_quiet
 from lamina.app.register_source import register_source
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lamina.app.bound_ports import Ports
+    from lamina.app.ports import StateStore
     from lamina.app.promote import PromoteReport
     from lamina.app.register_source import RegisteredSource
     from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, RegisterRequest, SourceColumnsRequest
     from lamina.app.source_columns import SourceColumnsReport
     from lamina.app.virtual_update import Followed
     from lamina.environments.pointers import Revision
+    from lamina.planning.inputs import PlanInputs
     from lamina.planning.steps import Plan
     from lamina.timeline.interval import Instant
 
@@ -85,6 +88,8 @@ class Application(Querying):
             if confirm is not None and not confirm(report):
                 return with_earlier(report, earlier)
             self._storage_read(plan.command, plan.models.values()).check_read(gathered.inputs, plan.steps)
+            if plan.command == "run":
+                _check_code(ports.store, gathered.inputs, plan)
             record_found(ports.store, gathered.found)
             pace = Pace(
                 concurrency=request.concurrency or gathered.settings.concurrency,
@@ -216,7 +221,7 @@ class Application(Querying):
         ports, settings = self._ports, self._ports.project.settings()
         begun = ports.clock.elapsed()
         self._settle("audit", request.now, request.environment)
-        found = find_audits(ports.store, settings, request)
+        found = find_audits(ports.store, ports.project, request)
         run_id, status = self._new_run_id(), "failed"
         if found.is_empty:
             return AuditsReport(
@@ -259,6 +264,17 @@ class Application(Querying):
     def register_source(self, request: RegisterRequest) -> RegisteredSource:
         """Have the catalog know files as a table that models can read."""
         return register_source(self._ports, request)
+
+
+def _check_code(store: StateStore, inputs: PlanInputs, plan: Plan) -> None:
+    """Refuse recorded code that is not what was recorded, of everything that is about to run."""
+    working = run_with(inputs.graph, [step.node for step in plan.steps if step.has_work])
+    shown = {
+        name: inputs.facts[place].fingerprint
+        for name, place in inputs.environment.places.items()
+        if place in inputs.facts
+    }
+    check_definitions(store, inputs.graph, working, inputs.environment.pointers, shown)
 
 
 def _with_notices(report: Report, left: Mapping[str, Followed]) -> Report:

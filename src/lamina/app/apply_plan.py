@@ -35,6 +35,7 @@ from lamina.graph.dag import Graph, Notice
 from lamina.graph.formats import formats_of
 from lamina.graph.model import SeedBody
 from lamina.graph.resolve import Naming
+from lamina.graph.sealing import sealed
 from lamina.identity.naming import incarnation_of
 
 if TYPE_CHECKING:
@@ -42,13 +43,15 @@ if TYPE_CHECKING:
 
     from lamina.app.audit_apart import AuditRow
     from lamina.app.bound_ports import Ports
-    from lamina.app.ports import Standing
+    from lamina.app.ports import Standing, StateStore
     from lamina.app.project_values import ProjectSettings
     from lamina.app.records import Fact
     from lamina.environments.pointers import Pointer, Revision, Status
     from lamina.errors import LaminaError
+    from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.identity.version import NodeVersion
     from lamina.planning.steps import Plan, Step
     from lamina.timeline.interval import Instant
 
@@ -156,7 +159,7 @@ def _apply(
             target_of = _targets(ports, plan, marks, run_id, pace)
             shown: Mapping[NodeName, Pointer] = plan.before
             if any(step.seed for step in plan.steps):
-                definitions = _definitions(plan, before.pointers)
+                definitions = _definitions(store, plan, before.pointers)
                 before, seeded, followed = fork_versions(recovery, plan, before, target_of, definitions, ports.emit)
                 marks |= seeded
                 shown = before.pointers
@@ -171,7 +174,7 @@ def _apply(
                     before,
                     next_revision(before, pointers, after_status, clock),
                     plan.models,
-                    _definitions(plan, before.pointers),
+                    _definitions(store, plan, before.pointers),
                 )
             environment_status = after_status
             remember_told(store, plan)
@@ -237,6 +240,7 @@ def write_ports(ports: Ports, keeper: LeaseKeeper, settings: ProjectSettings) ->
         reach=ports.reach,
         keeper=keeper,
         unsuffixed=settings.unsuffixed_environment,
+        project=ports.project,
         load_macros=ports.load_macros,
         naming=Naming(schema=settings.schema, schema_suffix=settings.schema_suffix),
         retry_pause=ports.retry_pause,
@@ -349,7 +353,7 @@ def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
     if step.physical is None:
         return ()
     return (
-        DefinitionRecorded(definition_id=version.definition_id, model=model),
+        _definition(ports.store, version, model),
         VersionRecorded(
             physical=step.physical,
             node=step.node,
@@ -363,11 +367,17 @@ def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
     )
 
 
-def _definitions(plan: Plan, before: Mapping[NodeName, Pointer]) -> tuple[Fact, ...]:
+def _definition(store: StateStore, version: NodeVersion, model: Model) -> DefinitionRecorded:
+    """The definition as it is recorded: without values of the environment."""
+    to_record = sealed(model, store.seal_key or b"") if model.environment else model
+    return DefinitionRecorded(definition_id=version.definition_id, model=to_record)
+
+
+def _definitions(store: StateStore, plan: Plan, before: Mapping[NodeName, Pointer]) -> tuple[Fact, ...]:
     """The definitions that the new revision's pointers run by and that the one before did not."""
     known = {pointer.definition_id for pointer in before.values()}
     return tuple(
-        DefinitionRecorded(definition_id=version.definition_id, model=plan.models[name])
+        _definition(store, version, plan.models[name])
         for name, version in plan.versions.items()
         if name in plan.pointers
         and plan.pointers[name].definition_id == version.definition_id

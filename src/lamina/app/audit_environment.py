@@ -13,8 +13,9 @@ from lamina.app.audit_apart import AuditRow, ask_source, row_of
 from lamina.app.audit_batch import is_refused, merged, skipped_result
 from lamina.app.audit_queries import call_of
 from lamina.app.audit_shown import Asked, ask
-from lamina.app.gather import environment_name, load_recorded
+from lamina.app.gather import environment_name, load_runnable, recorded_fingerprints
 from lamina.app.publisher import PAUSE_GROWTH, TRIES
+from lamina.app.recorded_code import check_definitions, run_with
 from lamina.app.records import AuditResult
 from lamina.app.report import SCHEMA_VERSION
 from lamina.app.shelter import sheltered
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from lamina.app.audit_shown import AskPorts
-    from lamina.app.ports import StateStore
-    from lamina.app.project_values import ProjectSettings
+    from lamina.app.ports import ProjectSource, StateStore
     from lamina.app.requests import AuditsRequest
     from lamina.graph.dag import Graph
     from lamina.graph.model import AuditCall, Model
@@ -98,15 +98,18 @@ class EnvironmentAudits:
         return not any(model.audits or model.standalone_audits or model.source_audits for model in models)
 
 
-def find_audits(store: StateStore, settings: ProjectSettings, request: AuditsRequest) -> EnvironmentAudits:
+def find_audits(store: StateStore, project: ProjectSource, request: AuditsRequest) -> EnvironmentAudits:
     """The audits that the environment runs by, as far as they are selected."""
-    name = environment_name(request.environment, settings)
-    revision, _, loaded, graph = load_recorded(store, settings, name)
+    name = environment_name(request.environment, project.settings())
+    revision, _, loaded, graph = load_runnable(project, store, name)
     places = {node: pointer.physical for node, pointer in revision.pointers.items() if pointer.physical is not None}
+    chosen = select(graph, request.select, request.exclude, frozenset())
+    running = run_with(graph, chosen)
+    check_definitions(store, graph, running, revision.pointers, recorded_fingerprints(revision, loaded))
     return EnvironmentAudits(
         environment=name,
         graph=graph,
-        chosen=select(graph, request.select, request.exclude, frozenset()),
+        chosen=chosen,
         physical_of=places,
         facts={node: loaded.facts[place] for node, place in places.items() if place in loaded.facts},
         bounds=_bounds(request),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.identify import former_fingerprints, identify, local_fingerprint
+from lamina.app.recorded_code import as_far_as_known, check_definitions, put_together
 from lamina.app.records import LoadRequest
 from lamina.environments.pointers import Revision
 from lamina.errors import PlanError, UnknownEnvironment
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
-    from lamina.identity.version import Same
+    from lamina.identity.version import Fingerprint, Same
     from lamina.planning.inputs import Rewrite
 
 
@@ -51,8 +52,11 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
     settings = project.settings()
     name = environment_name(request.environment, settings)
     if request.command == "run":
-        return _gather_recorded(settings, store, request, name)
+        return _gather_recorded(project, store, request, name)
     graph = project.graph(request.now)
+    if request.command == "build" and any(model.environment for model in graph.models.values()):
+        # What is planned with this key is recorded with it.
+        _ = store.store_id
     identified = identify(store, graph, tuple(dict.fromkeys((name, settings.baseline))))
     versions, loaded = identified.versions, identified.loaded
     environment = loaded.revisions.get(name) or Revision(environment=name)
@@ -64,11 +68,12 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         if node not in versions or pointer.definition_id != versions[node].definition_id
     ]
     definitions = store.load(LoadRequest(definitions=tuple(sorted(set(changed))), facts_of_pointers=False)).definitions
-    previous = {
+    recorded = {
         node: definitions[pointer.definition_id]
         for node, pointer in before.items()
         if pointer.definition_id in definitions
     }
+    previous = as_far_as_known(store, project, recorded)
     physical = physical_names(graph, versions, loaded, (baseline, environment))
     inputs = PlanInputs(
         command=request.command,
@@ -165,17 +170,29 @@ def load_recorded(store: StateStore, settings: ProjectSettings, name: str) -> tu
     return environment, baseline, loaded, recorded_graph(environment, loaded.definitions)
 
 
-def _gather_recorded(settings: ProjectSettings, store: StateStore, request: PlanRequest, name: str) -> Gathered:
-    environment, baseline, loaded, graph = load_recorded(store, settings, name)
+def load_runnable(project: ProjectSource, store: StateStore, name: str) -> tuple[Revision, Revision, Loaded, Graph]:
+    """The same with the environment's values in the definitions; `EnvironmentChanged` where these are others now."""
+    environment, baseline, loaded, graph = load_recorded(store, project.settings(), name)
+    return environment, baseline, loaded, replace(graph, models=put_together(store, project, graph.models))
+
+
+def recorded_fingerprints(revision: Revision, loaded: Loaded) -> dict[NodeName, Fingerprint]:
+    """The fingerprints of the versions that an environment shows."""
+    return {node: loaded.facts[place].fingerprint for node, place in revision.places.items() if place in loaded.facts}
+
+
+def _gather_recorded(project: ProjectSource, store: StateStore, request: PlanRequest, name: str) -> Gathered:
+    settings = project.settings()
+    environment, baseline, loaded, graph = load_runnable(project, store, name)
+    fingerprints = recorded_fingerprints(environment, loaded)
+    # Signals are asked while it is planned.
+    asked = [node for node, model in graph.models.items() if model.signals]
+    check_definitions(store, graph, asked, environment.pointers, fingerprints)
     versions = {
         node: NodeVersion(
             node=node,
             version=pointer.version,
-            fingerprint=(
-                loaded.facts[pointer.physical].fingerprint
-                if pointer.physical is not None and pointer.physical in loaded.facts
-                else local_fingerprint(graph.models[node], form_of(pointer.definition_id))
-            ),
+            fingerprint=fingerprints.get(node) or local_fingerprint(graph.models[node], form_of(pointer.definition_id)),
             definition_id=pointer.definition_id,
         )
         for node, pointer in environment.pointers.items()

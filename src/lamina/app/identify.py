@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -39,13 +40,20 @@ class Identified:
     found: tuple[Same, ...] = ()
 
 
+def seal_key(store: StateStore, graph: Graph) -> bytes:
+    """What digests of values from the environment are keyed with; where there is no state yet, for this once."""
+    if not any(model.environment for model in graph.models.values()):
+        return b""
+    return store.seal_key or secrets.token_bytes(32)
+
+
 def identify(store: StateStore, graph: Graph, environments: tuple[str, ...]) -> Identified:
     """Every node's version, as it is recorded where it is; the first of the environments is what it is for.
 
     Earlier forms are only asked about nodes that one of the environments shows by a definition of that form, until it
     is recorded what they are called now.
     """
-    made = versions_of(graph)
+    made = versions_of(graph, seal_key(store, graph))
     asked = tuple(key for version in made.values() for key in identities(version))
     equals = store.load(LoadRequest(identities=asked, facts_of_pointers=False)).equals
     loaded = _load(store, environments, made, [(node, name) for (node, _), names in equals.items() for name in names])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lamina.app.events import Recovering, StatementsNotRun, StatementsRun, ViewsChanged
 from lamina.app.ports import HideView, ShowView
+from lamina.app.recorded_code import check_definitions, put_together
 from lamina.app.records import (
     LeaseIsCurrent,
     LoadRequest,
@@ -30,7 +31,17 @@ from lamina.app.virtual_update import (
     statements_request,
 )
 from lamina.environments.pointers import Revision
-from lamina.errors import Cancelled, CommitRefused, EngineError, InvalidProject, LeaseHeld, LeaseLost, PlanOutdated
+from lamina.errors import (
+    Cancelled,
+    CommitRefused,
+    DefinitionAltered,
+    EngineError,
+    InvalidProject,
+    LeaseHeld,
+    LeaseLost,
+    PlanOutdated,
+)
+from lamina.graph.dag import Graph
 from lamina.identity.naming import logical_name
 from lamina.timeline.interval import MICROS_PER_HOUR, Instant
 
@@ -315,11 +326,13 @@ class EnvironmentPointer:
             if self._is_stopping.is_set():
                 raise Cancelled(f"the statements that follow the views of `{environment}` were cancelled")
             try:
-                request = statements_request(model, names, self._execution, ports.load_macros)
+                whole = put_together(ports.store, ports.project, {name: model})[name]
+                check_definitions(ports.store, Graph(models={name: whole}), [name], revision.pointers, {})
+                request = statements_request(whole, names, self._execution, ports.load_macros)
                 ports.engine.execute(request)
             except Cancelled:
                 raise
-            except (EngineError, InvalidProject) as error:
+            except (EngineError, InvalidProject, DefinitionAltered) as error:
                 failures[name] = failed(model, environment, error)
                 self._emit(StatementsNotRun(environment=environment, node=name, error=failures[name]))
             else:

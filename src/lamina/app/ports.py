@@ -635,6 +635,10 @@ class ProjectSource(Protocol):
         """The configuration; raises `InvalidProject` errors, all at once."""
         ...
 
+    def environment(self) -> Mapping[str, str]:
+        """The environment's variables, as `${ENV:NAME}` and `${SECRET:NAME}` mean them."""
+        ...
+
     def graph(self, now: Instant) -> Graph:
         """Every model, seed and source; raises `InvalidProject` errors, all at once."""
         ...

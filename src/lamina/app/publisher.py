@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lamina.app.ports import GenerationRequest, TableOptions
+from lamina.app.ports import GenerationRequest, ProjectSource, TableOptions
 from lamina.app.recover import RecoveryPorts, done_by, publish_under
 from lamina.errors import BatchFailed, LaminaError, PublishRefused
 from lamina.graph.formats import PARQUET, find_format
@@ -34,6 +34,7 @@ PAUSE_GROWTH = 3
 class WritePorts(RecoveryPorts):
     """What writing needs from the world; `retry_pause` is the first pause between tries, in seconds."""
 
+    project: ProjectSource
     load_macros: MacroLoader
     naming: Naming
     retry_pause: float

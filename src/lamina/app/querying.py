@@ -9,15 +9,18 @@ from lamina.app.batch_request import with_declared
 from lamina.app.gather import environment_name, load_recorded, physical_names
 from lamina.app.identify import identify
 from lamina.app.looking import Looking, find_model, node_for
+from lamina.app.recorded_code import as_far_as_known, check_definitions, put_together, run_with
 from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
 from lamina.app.storage import rows_gone
 from lamina.environments.pointers import Revision
 from lamina.errors import LaminaError, UsageError
 from lamina.graph.catalogs import catalogs_used
+from lamina.graph.dag import Graph
 from lamina.graph.formats import formats_of
-from lamina.graph.kinds import IncrementalByTimeRange, View, folds, has_intervals
+from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View, folds, has_intervals
 from lamina.graph.model import SqlBody
+from lamina.graph.sealing import values_in, without_values
 from lamina.graph.time_columns import time_kind
 from lamina.sql.names import quote
 from lamina.sql.query import analyse_query
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from lamina.app.project_values import ProjectSettings
     from lamina.app.records import Head, Loaded
     from lamina.app.storage import Storage
-    from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
@@ -109,11 +111,14 @@ class Querying(Looking):
     def _resolved_query(
         self, sql: str, revision: Revision, loaded: Loaded, settings: ProjectSettings, now: Instant
     ) -> tuple[str, frozenset[str]]:
-        models = {
+        recorded = {
             name: loaded.definitions[pointer.definition_id]
             for name, pointer in revision.pointers.items()
             if pointer.definition_id in loaded.definitions
         }
+        written = [reference.name.to_text() for reference in analyse_query(sql, "spark").references]
+        nodes = {text: node for text in written if (node := node_for(text, recorded, settings.schema)) is not None}
+        models = {**recorded, **self._models_run_with(recorded, nodes.values(), revision)}
         physical = {name: pointer.physical for name, pointer in revision.pointers.items() if pointer.physical}
         heads = self._ports.store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
         relations = Relations(
@@ -121,13 +126,21 @@ class Querying(Looking):
             heads={name: heads[place] for name, place in physical.items() if place in heads},
             load_macros=self._ports.load_macros,
         )
-        written = [reference.name.to_text() for reference in analyse_query(sql, "spark").references]
-        nodes = {text: node for text in written if (node := node_for(text, models, settings.schema)) is not None}
         shown = {name: place for name, place in physical.items() if place in heads}
         storage = self._storage_read("query", models.values())
         storage.check_rows(models, shown, nodes.values(), revision.environment)
         tables = {text: relations.relation(node, None, now) for text, node in nodes.items()}
         return resolve_tables(sql, "spark", tables), formats_of(models.values())
+
+    def _models_run_with(
+        self, recorded: Mapping[NodeName, Model], nodes: Iterable[NodeName], revision: Revision
+    ) -> Mapping[NodeName, Model]:
+        """Those of which the queries run with a query over these nodes, with the environment's values in them."""
+        used = run_with(Graph(models=recorded), nodes)
+        within = {name: recorded[name] for name in used if isinstance(recorded[name].kind, View | Embedded)}
+        found = put_together(self._ports.store, self._ports.project, within)
+        check_definitions(self._ports.store, Graph(models=found), used, revision.pointers, {})
+        return found
 
     def render(
         self, model_name: str, *, start: str | None, end: str | None, now: Instant, environment: str | None = None
@@ -138,7 +151,9 @@ class Querying(Looking):
             graph = self._ports.project.graph(now)
             physical = self._physical_names(graph)
         else:
-            revision, _, _, graph = load_recorded(self._ports.store, settings, environment)
+            revision, _, _, recorded = load_recorded(self._ports.store, settings, environment)
+            known = as_far_as_known(self._ports.store, self._ports.project, recorded.models)
+            graph = replace(recorded, models=known)
             physical = {name: pointer.physical for name, pointer in revision.pointers.items() if pointer.physical}
         model = find_model(graph.models, model_name, settings.schema)
         if not isinstance(model.body, SqlBody):
@@ -155,10 +170,12 @@ class Querying(Looking):
             load_macros=self._ports.load_macros,
         )
         if isinstance(model.kind, View):
-            return with_declared(model, relations.reader_query(model, physical, now))
-        interval = _render_interval(model, start, end, now)
-        sql = with_declared(model, relations.query(model, interval, now))
-        return _inside(model, interval, sql, relations.heads.get(model.name))
+            text = with_declared(model, relations.reader_query(model, physical, now))
+        else:
+            interval = _render_interval(model, start, end, now)
+            computed = with_declared(model, relations.query(model, interval, now))
+            text = _inside(model, interval, computed, relations.heads.get(model.name))
+        return without_values(text, values_in(graph.models.values()))
 
     def _physical_names(self, graph: Graph) -> Mapping[NodeName, PhysicalName]:
         baseline = self._ports.project.settings().baseline

@@ -43,13 +43,21 @@ def exit_code_of(command: Callable[[], Any], invocation: Invocation) -> int:
 
 def _report(error: LaminaError, invocation: Invocation) -> int:
     output = invocation.output
+    for problem in error.problems:
+        problem.message = _hidden(problem.message, invocation)
+        problem.hint = _hidden(problem.hint, invocation) if problem.hint else None
     if output.is_json:
         output.document(problems_document(error))
     else:
         output.note(problems_text(error))
     if output.is_debug:
-        output.note(traceback.format_exc().rstrip())
+        output.note(_hidden(traceback.format_exc().rstrip(), invocation))
     return error.exit_code
+
+
+def _hidden(text: str, invocation: Invocation) -> str:
+    """The text without what the project has from the environment."""
+    return invocation.services.hide_values(invocation.open_options, text)
 
 
 def _interruption() -> LaminaError:
@@ -74,7 +82,8 @@ def _log_defect(invocation: Invocation) -> Path | None:
         moment = re.sub(r"[^0-9T]", "", invocation.services.parse_execution_time(None).isoformat())
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / f"defect-{moment}.log"
-        log.write_text(f"lamina {' '.join(invocation.words)}\n\n{traceback.format_exc()}", encoding="utf-8")
+        text = _hidden(traceback.format_exc(), invocation)
+        log.write_text(f"lamina {' '.join(invocation.words)}\n\n{text}", encoding="utf-8")
     except (OSError, LaminaError):
         return None
     return log

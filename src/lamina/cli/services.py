@@ -26,3 +26,4 @@ class Services:
     init_project: Callable[[Path, str, str], Sequence[str]] = bootstrap.init_project
     diagnose: Callable[[OpenOptions, Emit], Sequence[Diagnosis]] = bootstrap.diagnose
     log_folder: Callable[[OpenOptions], Path | None] = bootstrap.log_folder
+    hide_values: Callable[[OpenOptions, str], str] = bootstrap.hide_values

@@ -182,6 +182,15 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentValue:
+    """A variable of the environment whose value stands in a model; once recorded, only a digest of it is known."""
+
+    name: str
+    value: str | None = field(default=None, repr=False)
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """Everything a user said about one model, with defaults filled in and names resolved.
 
@@ -235,6 +244,8 @@ class Model:
     """How far the query reads into models with a time column, views looked through; absent where nothing is known."""
     further: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Properties that are understood but have no effect on data here (owner lists, grants, linter rules), as text."""
+    environment: tuple[EnvironmentValue, ...] = ()
+    """What of the model comes from the environment; `graph/sealing.py` keeps it out of what is recorded."""
 
     @property
     def type(self) -> Literal["model", "seed"]:

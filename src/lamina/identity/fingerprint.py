@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.errors import SyntaxProblem
 from lamina.graph.kinds import Embedded, Seed
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.graph.sealing import Seal
 from lamina.identity.naming import VersionId
 from lamina.identity.version import FORM, Fingerprint, NodeVersion
 from lamina.sql.on_demand import canonical_text
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 _KIND_METADATA = frozenset({"batch_size", "batch_concurrency", "policy"})
 
 
-def digest(*parts: object) -> str:
+def digest(*parts: object, seal: Seal | None = None) -> str:
     """A stable hash of plain values; equal values give equal text whatever process computes it."""
-    return hashlib.sha256(repr(tuple(_plain(part) for part in parts)).encode()).hexdigest()[:32]
+    plain: tuple[Any, ...] = tuple(_plain(part) for part in parts)
+    return hashlib.sha256(repr(plain if seal is None else seal.of(plain)).encode()).hexdigest()[:32]
 
 
 def _plain(value: Any) -> Any:  # one line per case reads best
@@ -48,14 +50,14 @@ def _plain(value: Any) -> Any:  # one line per case reads best
     return tuple((str(key), _plain(item)) for key, item in sorted(value.items(), key=lambda pair: str(pair[0])))
 
 
-def query_hash(model: Model) -> str:
+def query_hash(model: Model, seal: Seal | None = None) -> str:
     """Hash of what the rows are computed by, without formatting and comments."""
     match model.body:
         case SqlBody() as body:
             names = sorted(model.references.items())
-            return digest("sql", body.canonical, names, _expansion(body.macros, (body.query,)))
+            return digest("sql", body.canonical, names, _expansion(body.macros, (body.query,)), seal=seal)
         case PythonBody() as body:
-            return digest("python", body.function, _module_texts(body.modules), body.variables)
+            return digest("python", body.function, _module_texts(body.modules), body.variables, seal=seal)
         case SeedBody() as body:
             return digest("seed", body.content_hash)
 
@@ -100,7 +102,7 @@ def _canonical(text: str, dialect: str) -> str:
         return text
 
 
-def config_hash(model: Model) -> str:
+def config_hash(model: Model, seal: Seal | None = None) -> str:
     """Hash of the settings that change data: a closed list."""
     kind = model.kind
     kind_values = tuple(
@@ -131,6 +133,7 @@ def config_hash(model: Model) -> str:
         model.stamp,
         around,
         *_hooks(model),
+        seal=seal,
     )
 
 
@@ -174,7 +177,7 @@ def virtual_key(model: Model) -> tuple[object, ...]:
     return (*_statements(statements, model.dialect), *_expansion(model.body.macros, statements))
 
 
-def metadata_hash(model: Model) -> str:
+def metadata_hash(model: Model, seal: Seal | None = None) -> str:
     """Hash of everything that never changes data."""
     kind_values = tuple(
         (field.name, getattr(model.kind, field.name)) for field in fields(model.kind) if field.name in _KIND_METADATA
@@ -206,6 +209,7 @@ def metadata_hash(model: Model) -> str:
         *_audits_beside(model),
         # Last and only where it is said, so that nothing else changes.
         *((model.seed_copy,) if model.seed_copy else ()),
+        seal=seal,
     )
 
 
@@ -216,15 +220,16 @@ def _audits_beside(model: Model) -> tuple[object, ...]:
     return (alone, sources) if alone or sources else ()
 
 
-def version_of(model: Model, parents: Mapping[NodeName, NodeVersion]) -> NodeVersion:
-    """The version of a node whose parents' versions are known.
+def version_of(model: Model, parents: Mapping[NodeName, NodeVersion], key: bytes = b"") -> NodeVersion:
+    """The version of a node whose parents' versions are known; values from the environment count as digests by the key.
 
     At whole-node precision a child consumes all of a parent; `row_set` and `columns` are kept apart so that finer
     precision needs no other shape.
     """
-    query, config = query_hash(model), config_hash(model)
+    seal = Seal(model, key) if model.environment else None
+    query, config = query_hash(model, seal), config_hash(model, seal)
     functions = digest()
-    metadata = metadata_hash(model)
+    metadata = metadata_hash(model, seal)
     consumes = {name: _consumed(parents[name]) for name in model.reads if name in parents and name != model.name}
     whole = digest(model.name, query, config, functions, consumes)
     fingerprint = Fingerprint(
@@ -255,11 +260,11 @@ def _consumed(parent: NodeVersion) -> str:
     return parent.fingerprint.whole
 
 
-def versions_of(graph: Graph) -> dict[NodeName, NodeVersion]:
+def versions_of(graph: Graph, key: bytes = b"") -> dict[NodeName, NodeVersion]:
     """Every model's version, parents first."""
     found: dict[NodeName, NodeVersion] = {}
     for name, model in graph.models.items():
-        found[name] = version_of(model, found)
+        found[name] = version_of(model, found, key)
     return found
 
 

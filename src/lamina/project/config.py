@@ -13,11 +13,13 @@ from lamina.errors import (
     ConfigError,
     LaminaError,
     Location,
+    MisplacedSecret,
     MissingEnvironmentVariable,
     UnknownConfigKey,
     UnknownName,
     raise_all,
 )
+from lamina.graph.sealing import SECRET
 from lamina.graph.without_effect import REUSE, no_effect, no_effect_yet
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.near_names import near_names
@@ -31,7 +33,14 @@ from lamina.project.config_shape import (
     is_branch,
     known_keys,
 )
-from lamina.project.config_values import ENVIRONMENT_PREFIX, TARGET_VARIABLE, Config, SparkSettings, Target
+from lamina.project.config_values import (
+    ENVIRONMENT_PREFIX,
+    TARGET_VARIABLE,
+    Config,
+    EnvironmentUse,
+    SparkSettings,
+    Target,
+)
 from lamina.project.discover import CONFIG_FILE
 from lamina.project.secrets import Secret, is_sensitive
 from lamina.project.yaml_text import BadYaml, read_yaml, read_yaml_value
@@ -57,6 +66,7 @@ _OF_OTHERS = (
     ("formatting", "nothing reformats files here", None),
 )
 _INTERPOLATION = re.compile(r"\$\{ENV:([^}]*)\}")
+_PLACEHOLDER = re.compile(r"\$\{(?:ENV|SECRET):")
 _REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
 
 
@@ -100,6 +110,10 @@ class _Loader:
         self._problems: list[LaminaError] = []
         self._origins: dict[YamlPath, str] = {}
         self._hidden: set[YamlPath] = set()
+        self._environ = environ
+        self._named: dict[YamlPath, frozenset[str]] = {}
+        self._secret: set[str] = set()
+        self._secrets: set[str] = set()
         raw = self._interpolate(text.value, (), environ)
         for variable in sorted(environ):
             if variable.startswith(ENVIRONMENT_PREFIX):
@@ -116,7 +130,7 @@ class _Loader:
             raise ConfigError(f"`{CONFIG_FILE}` cannot be used", location=self._text.location(()))
         self._check(file)
         raise_all(self._problems)
-        targets = _targets(file)
+        targets = _targets(file, frozenset(self._secret))
         self._check_targets_differ(targets)
         raise_all(self._problems)
         chosen = self._choose(file, targets, target, variable)
@@ -135,6 +149,7 @@ class _Loader:
             ),
             variables=MappingProxyType(_lower_keys(file.variables) | _lower_keys(section.variables if section else {})),
             text=self._text,
+            environment=self._environment_use(file, chosen.name),
             notices=tuple(self._notices(file)),
         )
 
@@ -159,19 +174,70 @@ class _Loader:
             return {key: self._interpolate(item, (*path, key), environ) for key, item in value.items()}
         if isinstance(value, list):
             return [self._interpolate(item, (*path, index), environ) for index, item in enumerate(value)]
-        if not isinstance(value, str) or "${ENV:" not in value:
+        if not isinstance(value, str) or not _PLACEHOLDER.search(value):
             return value
         self._hidden.add(path)
+        value = self._reveal(value, path, environ)
+        self._named[path] = frozenset(_INTERPOLATION.findall(value))
         for name in _INTERPOLATION.findall(value):
             if name not in environ:
-                self._problems.append(
-                    MissingEnvironmentVariable(
-                        f"environment variable `{name}` is not set, but `{_dotted(path)}` needs it",
-                        hint=f"set it: `export {name}=…`",
-                        location=self._text.location(path),
-                    )
-                )
+                self._problems.append(self._not_set(name, path))
         return _INTERPOLATION.sub(lambda found: environ.get(found.group(1), ""), value)
+
+    def _reveal(self, value: str, path: YamlPath, environ: Mapping[str, str]) -> str:
+        """The value with secrets in it where only connections are made with it; variables keep them by name."""
+        names = SECRET.findall(value)
+        self._secrets.update(names)
+        section = path[2] if path[0] == "targets" and len(path) > 2 else path[0]
+        if not names or section == "variables":
+            return value
+        if section not in {"spark", "state"}:
+            self._problems.append(
+                MisplacedSecret(
+                    f"`${{SECRET:{names[0]}}}` cannot stand in `{_dotted(path)}`, where its value would be shown",
+                    hint="secrets belong into `spark`, `state`, and variables that only hooks ask for; what queries are"
+                    f" made with is `${{ENV:{names[0]}}}`",
+                    location=self._text.location(path),
+                )
+            )
+        self._problems.extend(self._not_set(name, path) for name in names if name not in environ)
+        self._secret.add(str(path[-1]))
+        return SECRET.sub(lambda found: environ.get(found.group(1), ""), value)
+
+    def _not_set(self, name: str, path: YamlPath) -> MissingEnvironmentVariable:
+        return MissingEnvironmentVariable(
+            f"environment variable `{name}` is not set, but `{_dotted(path)}` needs it",
+            hint=f"set it: `export {name}=…`",
+            location=self._text.location(path),
+        )
+
+    def _environment_use(self, file: ConfigFile, target: str) -> EnvironmentUse:
+        """What of variables and defaults comes from the environment, for one target."""
+        section = file.targets.get(target)
+        own = {name.lower() for name in (section.variables if section else {})}
+        in_variables: dict[str, frozenset[str]] = {}
+        in_defaults: frozenset[str] = frozenset()
+        for path, names in self._named.items():
+            if self._given_by(path):
+                continue
+            if path[0] == "variables" and str(path[1]).lower() not in own:
+                name = str(path[1]).lower()
+                in_variables[name] = in_variables.get(name, frozenset()) | names
+            elif path[0] == "targets" and path[1:3] == (target, "variables"):
+                name = str(path[3]).lower()
+                in_variables[name] = in_variables.get(name, frozenset()) | names
+            elif path[0] == "defaults":
+                in_defaults |= names
+        used = in_defaults.union(*in_variables.values())
+        values = {name: self._environ[name] for name in sorted(used) if name in self._environ}
+        hidden = {f"${{ENV:{name}}}": value for name, value in values.items()}
+        hidden |= {f"${{SECRET:{name}}}": self._environ[name] for name in self._secrets if name in self._environ}
+        return EnvironmentUse(
+            values=MappingProxyType(values),
+            hidden=MappingProxyType({mark: value for mark, value in hidden.items() if value}),
+            in_variables=MappingProxyType(in_variables),
+            in_defaults=in_defaults,
+        )
 
     def _override(self, raw: dict[str, Any], path: tuple[str, ...], value: Any, origin: str) -> None:
         """Put a value in its place; a key is found whatever its case and is lower case when it is new."""
@@ -383,13 +449,13 @@ class _Loader:
         return here
 
 
-def _targets(file: ConfigFile) -> dict[str, Target]:
-    """Every target with what it inherits from the project."""
+def _targets(file: ConfigFile, secret: frozenset[str]) -> dict[str, Target]:
+    """Every target with what it inherits from the project; `secret` names Spark settings that hold secrets."""
     sections = file.targets or {DEFAULT_TARGET: None}
-    return {name: _target(name, section or TargetSection(), file) for name, section in sections.items()}
+    return {name: _target(name, section or TargetSection(), file, secret) for name, section in sections.items()}
 
 
-def _target(name: str, section: TargetSection, file: ConfigFile) -> Target:
+def _target(name: str, section: TargetSection, file: ConfigFile, secret: frozenset[str]) -> Target:
     spark = section.spark or SparkSection()
     own_place = spark.master is not None or spark.remote is not None
     place = spark if own_place else file.spark
@@ -403,7 +469,10 @@ def _target(name: str, section: TargetSection, file: ConfigFile) -> Target:
             master=master,
             remote=place.remote,
             config=MappingProxyType(
-                {key: Secret(str(value)) if is_sensitive(key) else value for key, value in config.items()}
+                {
+                    key: Secret(str(value)) if key in secret or is_sensitive(key) else value
+                    for key, value in config.items()
+                }
             ),
             shared_warehouse=place.shared_warehouse,
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lamina.app.project_values import ProjectSettings
 from lamina.graph.catalogs import read_catalogs
+from lamina.graph.sealing import LONG
 from lamina.project.secrets import Secret, is_sensitive, redact_url
 
 if TYPE_CHECKING:
@@ -58,6 +59,21 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentUse:
+    """Values of `${ENV:NAME}` by name, and where the names stand: in which variables, and in the defaults of models."""
+
+    values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    in_variables: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    in_defaults: frozenset[str] = frozenset()
+    hidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """Everything that must not be shown, by what is shown instead: the same values, and secrets."""
+
+    def distinctive(self) -> tuple[str, ...]:
+        """The values that are not likely to be part of other words."""
+        return tuple(value for value in self.values.values() if len(value) >= LONG)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything `lamina.yaml` says, for one target."""
 
@@ -75,6 +91,8 @@ class Config:
     text: YamlText = field(repr=False, compare=False)
     notices: tuple[Notice, ...] = ()
     """What the file says that nothing acts on."""
+    environment: EnvironmentUse = field(default_factory=EnvironmentUse, repr=False)
+    """What of variables and defaults comes from the environment."""
 
     def settings(self) -> ProjectSettings:
         """What the use cases need."""
@@ -102,4 +120,10 @@ def may_be_kept(content: str, environ: Iterable[str]) -> bool:
     if any(variable.startswith(ENVIRONMENT_PREFIX) for variable in environ):
         return False
     # Behind a backslash any word may be spelled.
-    return not ("${ENV:" in content or "\\" in content or is_sensitive(content) or redact_url(content) != content)
+    return not (
+        "${ENV:" in content
+        or "${SECRET:" in content
+        or "\\" in content
+        or is_sensitive(content)
+        or redact_url(content) != content
+    )

@@ -107,6 +107,10 @@ class FileProject:
         """The configuration as the use cases need it."""
         return self.config().settings()
 
+    def environment(self) -> Mapping[str, str]:
+        """The variables that the project was opened with."""
+        return self._environ
+
     def graph(self, now: Instant) -> Graph:
         """Every model, seed and source; raises everything wrong at once."""
         config = self.config()

@@ -22,8 +22,10 @@ from lamina.graph.draft import Surroundings
 from lamina.graph.kinds import Seed
 from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.resolve import Naming, resolve
+from lamina.graph.sealing import holds_any
 from lamina.graph.without_effect import each_place_once
 from lamina.project.cache import Dependencies, Entry, combine, pack, unpack
+from lamina.project.environment import attach_environment, names_any_variable, secrets_shown
 from lamina.project.function_files import read_functions
 from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
 from lamina.project.look import SEED_FILES, empty
@@ -108,7 +110,7 @@ class Load:
         try:
             # With files missing, references to them would look like tables that nothing defines.
             if not self._problems:
-                graph = self._resolve(drafts, sources)
+                graph = self._with_environment(self._resolve(drafts, sources))
             else:
                 self._problems.extend(self._missed_columns(drafts, sources))
         except LaminaError as error:
@@ -425,6 +427,25 @@ class Load:
                         location=self._config.text.key_location(("targets", second.name)),
                     )
 
+    def _with_environment(self, graph: Graph) -> Graph:
+        """The graph with models that know what comes from the environment; secrets must not be among that."""
+        raise_all(secrets_shown(graph))
+        use = self._config.environment
+        return attach_environment(graph, use, self._text, self._around().macro_modules) if use.values else graph
+
+    def _may_be_kept(self, path: str, entry: Entry) -> bool:
+        """Whether nothing of what was read comes from the environment: that must not get into files.
+
+        Short values are part of many words: what names no variable with such a value does not have it either.
+        """
+        use = self._config.environment
+        if not use.values:
+            return True
+        is_file = (self._root / path).is_file()
+        if is_file and (use.in_defaults or names_any_variable(self._text(path), use.in_variables)):
+            return not holds_any(entry, use.values.values())
+        return not holds_any(entry, use.distinctive() if is_file else use.values.values())
+
     def _remember(self, graph: Graph | None) -> None:
         """Keep what was found; a file that is wrong has no entry, so that it is read again."""
         if self._has_broken_macros:
@@ -433,8 +454,11 @@ class Load:
         remembered = self._remembered
         remembered.stamps = self._hashes.stamps()
         remembered.dependencies = self._dependencies
-        remembered.entries = pack(self._new_entries)
-        remembered.graph_key = (self._look.graph_key() or "") if graph is not None else ""
+        kept = {path: one for path, one in self._new_entries.items() if self._may_be_kept(path, one)}
+        remembered.entries = pack(kept)
+        is_kept = graph is not None and not any(model.environment for model in graph.models.values())
+        is_kept = is_kept and not holds_any(graph, self._config.environment.distinctive())
+        remembered.graph_key = (self._look.graph_key() or "") if is_kept else ""
         remembered.graph = pack(graph) if remembered.graph_key else b""
         self._look.cache.save(remembered)
 

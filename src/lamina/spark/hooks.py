@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.app.user_code import call_fenced
 from lamina.errors import HookFailed
 from lamina.graph.model import KnowsVariables
+from lamina.graph.sealing import hide_in, secrets_of, with_secrets
 from lamina.spark.recorded_modules import RecordedModules, raised_by
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class HookContext(KnowsVariables):
 
 def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hooks, model: str) -> None:
     """Call functions one after the other; an exception out of one becomes an error at the user's line."""
-    for call in calls:
+    for call in with_secrets(calls, os.environ):
         about, code = f"hook `{call.name}` of `{model}`", call.code
         if code is None:
             raise HookFailed(f"{about} was recorded without its code", hint="build the environment again")
@@ -48,4 +50,6 @@ def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hoo
             call_fenced(partial(function, HookContext(session, model, hooks, code.variables), **call.values))
         except Exception as error:
             hint = "correct its code and build again, which records it"
-            raise raised_by(error, modules, about, HookFailed, hint) from error
+            failed = raised_by(error, modules, about, HookFailed, hint)
+            hide_in(failed, {f"${{SECRET:{name}}}": os.environ[name] for name in secrets_of(calls)})
+            raise failed from error

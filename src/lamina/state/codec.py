@@ -57,6 +57,7 @@ from lamina.graph.model import (
     AuditCall,
     AuditCode,
     Column,
+    EnvironmentValue,
     FunctionCall,
     FunctionCode,
     MacroEnvironment,
@@ -347,6 +348,9 @@ _FUNCTION = _record(
     code=_optional(_record(FunctionCode, module=PLAIN, function=PLAIN, modules=_MODULES, variables=_SETTINGS)),
 )
 
+# Never with a value: what is recorded is sealed.
+_ENVIRONMENT = _many(_record(EnvironmentValue, name=PLAIN, digest=PLAIN))
+
 MODEL = _record(
     Model,
     name=PLAIN,
@@ -389,6 +393,7 @@ MODEL = _record(
     seed_copy=PLAIN,
     windows=_mapping(_WINDOW),
     further=_SETTINGS,
+    environment=_ENVIRONMENT,
 )
 
 # --- publishing -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,321 @@
+"""Values that come from the environment: where they stand in a model, the name of their variable stands in state.
+
+A model that is loaded from files has them in clear, because macros and queries are made with them. What is recorded of
+it holds `${ENV:NAME}` in their places and a keyed digest of each. It is put together again, to the letter, by whoever
+has the same values; with others it is refused.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from lamina.errors import EnvironmentChanged, Location, MisplacedSecret, MissingEnvironmentVariable
+from lamina.graph.model import EnvironmentValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from lamina.errors import LaminaError
+    from lamina.graph.model import FunctionCall, Model
+
+# Where users write what queries, code and people are given. Everywhere else a value is a name or a setting that
+# planning works with, and cannot be kept from anybody who sees the plan.
+_OPEN_FIELDS = (
+    "body",
+    "audits",
+    "standalone_audits",
+    "source_audits",
+    "signals",
+    "pre_hooks",
+    "post_hooks",
+    "physical_properties",
+    "virtual_properties",
+    "session_properties",
+    "description",
+    "owner",
+    "tags",
+    "stamp",
+    "further",
+)
+SECRET = re.compile(r"\$\{SECRET:([^}]*)\}")
+"""A secret by its name, which is all that is ever known of it but where it is used."""
+_SHOWN_FIELDS = tuple(name for name in _OPEN_FIELDS if name not in {"pre_hooks", "post_hooks"})
+LONG = 8
+"""Values from this length on are looked for in the properties of kinds too, whose words shorter ones may be part of."""
+_MARK = re.compile(r"\$\{ENV:(?:(:)|([^}|]*)(?:\|(\w+))?\})")
+# How a value may stand in a text: as it is, and as literals and names are written.
+_SPELLINGS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "": lambda value: value,
+        "quoted": lambda value: value.replace("'", "''"),
+        "escaped": lambda value: value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n"),
+        "json": lambda value: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"),
+        "lower": lambda value: value.lower(),
+        "upper": lambda value: value.upper(),
+    }
+)
+
+
+class Marks:
+    """Puts the names of variables into the places of their values, and back."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+        by_spelling: dict[str, str] = {}
+        for name, value in values.items():
+            for spelling, spell in _SPELLINGS.items():
+                if value:
+                    mark = f"{name}|{spelling}" if spelling else name
+                    by_spelling.setdefault(spell(value), f"${{ENV:{mark}}}")
+        by_spelling.setdefault("${ENV:", "${ENV::")
+        self._marks = by_spelling
+        longest_first = sorted(by_spelling, key=len, reverse=True)
+        self._found = re.compile("|".join(map(re.escape, longest_first)))
+
+    def hide(self, text: str) -> str:
+        """The text without values."""
+        return self._found.sub(lambda found: self._marks[found.group()], text)
+
+    def show(self, text: str) -> str:
+        """The text that `hide` was given."""
+        return _MARK.sub(self._value, text)
+
+    def _value(self, found: re.Match[str]) -> str:
+        is_escape, name, spelling = found.groups()
+        if is_escape:
+            return "${ENV:"
+        return _SPELLINGS[spelling or ""](self._values[name]) if name in self._values else found.group()
+
+
+def names_marked(text: str) -> frozenset[str]:
+    """The variables whose values a hidden text lacks."""
+    return frozenset(found.group(2) for found in _MARK.finditer(text) if found.group(2))
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A value with all its texts changed; places in files stay."""
+    if isinstance(value, str):
+        return change(value)
+    if value is None or isinstance(value, bool | int | float | Enum | Location):
+        return value
+    if isinstance(value, tuple):
+        return tuple(with_texts(item, change) for item in value)
+    if isinstance(value, list):
+        return [with_texts(item, change) for item in value]
+    if isinstance(value, frozenset | set):
+        return frozenset(with_texts(item, change) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        new = {field.name: with_texts(getattr(value, field.name), change) for field in fields(value) if field.init}
+        is_same = all(new[name] is getattr(value, name) or new[name] == getattr(value, name) for name in new)
+        return value if is_same and not _has_hidden_fields(value) else replace(value, **new)
+    if hasattr(value, "items"):
+        made = {with_texts(key, change): with_texts(item, change) for key, item in value.items()}
+        return made if isinstance(value, dict) else MappingProxyType(made)
+    return value
+
+
+def _has_hidden_fields(value: Any) -> bool:
+    """Whether equal values of this sort may differ."""
+    return any(not field.compare for field in fields(value))
+
+
+def holds_any(value: Any, values: Collection[str]) -> bool:
+    """Whether some text in a value holds one of these values, in any spelling."""
+    if not any(values):
+        return False
+    found: list[bool] = []
+    marks = Marks({str(number): each for number, each in enumerate(values)})
+
+    def look(text: str) -> str:
+        if names_marked(marks.hide(text)):
+            found.append(True)
+        return text
+
+    with_texts(value, look)
+    return bool(found)
+
+
+def _changed(model: Model, change: Callable[[str], str], change_long: Callable[[str], str]) -> Model:
+    new = {name: with_texts(getattr(model, name), change) for name in _OPEN_FIELDS}
+    return replace(model, kind=with_texts(model.kind, change_long), **new)
+
+
+def _long(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if len(value) >= LONG}
+
+
+def with_environment(model: Model, values: Mapping[str, str]) -> Model:
+    """The model, knowing which of these values stand in it."""
+    seen: set[str] = set()
+
+    def look(marks: Marks) -> Callable[[str], str]:
+        def in_text(text: str) -> str:
+            seen.update(names_marked(marks.hide(text)))
+            return text
+
+        return in_text
+
+    _changed(model, look(Marks(values)), look(Marks(_long(values))))
+    found = tuple(EnvironmentValue(name=name, value=values[name]) for name in sorted(seen))
+    return replace(model, environment=found) if found else model
+
+
+def digest_of(value: EnvironmentValue, key: bytes) -> str:
+    """What a value may be compared by, without being told."""
+    if value.value is None:
+        return value.digest or ""
+    return hmac.digest(key, f"{value.name}\0{value.value}".encode(), "sha256").hex()[:32]
+
+
+def sealed(model: Model, key: bytes) -> Model:
+    """The model as it is recorded: names of variables for values, and digests that only the key's owner can make."""
+    known = {each.name: each.value for each in model.environment if each.value is not None}
+    if not known:
+        return model
+    hidden = _changed(model, Marks(known).hide, Marks(_long(known)).hide)
+    digests = tuple(EnvironmentValue(name=each.name, digest=digest_of(each, key)) for each in model.environment)
+    return replace(hidden, environment=digests)
+
+
+def unsealed(model: Model, environ: Mapping[str, str], key: bytes) -> Model:
+    """The recorded model with its values in their places.
+
+    Raises `MissingEnvironmentVariable` or `EnvironmentChanged` where the environment has not the values of then.
+    """
+    values: dict[str, str] = {}
+    for each in model.environment:
+        if each.digest is None:
+            continue
+        if each.name not in environ:
+            raise MissingEnvironmentVariable(
+                f"environment variable `{each.name}` is not set, and `{model.name}` was recorded with it",
+                hint=f"set it to what it was when `{model.name}` was built: `export {each.name}=…`",
+                location=model.location,
+                node=model.name,
+            )
+        values[each.name] = environ[each.name]
+        now = EnvironmentValue(name=each.name, value=values[each.name])
+        if not hmac.compare_digest(digest_of(now, key), each.digest):
+            raise EnvironmentChanged(
+                f"environment variable `{each.name}` has another value than when `{model.name}` was built",
+                hint=f"set `{each.name}` to the value of then, or build with the new one, which computes `{model.name}`"
+                " anew where its rows depend on it",
+                location=model.location,
+                node=model.name,
+            )
+    if not values:
+        return model
+    shown = _changed(model, Marks(values).show, Marks(_long(values)).show)
+    found = tuple(EnvironmentValue(name=name, value=value) for name, value in values.items())
+    return replace(shown, environment=found)
+
+
+def without_values(text: str, values: Mapping[str, str]) -> str:
+    """A text for people, with what stands for values in their places; `values` has them by what stands for them.
+
+    Short values are only told from other text where they stand by themselves.
+    """
+    for mark, value in sorted(values.items(), key=lambda item: -len(item[1])):
+        for spelling in dict.fromkeys(spell(value) for spell in _SPELLINGS.values()):
+            found = re.escape(spelling) if len(value) >= LONG else rf"(?<!\w){re.escape(spelling)}(?!\w)"
+            if spelling:
+                text = re.sub(found, mark.replace("\\", r"\\"), text)
+    return text
+
+
+def values_in(models: Iterable[Model]) -> dict[str, str]:
+    """What models have from the environment, by what stands for it."""
+    return {f"${{ENV:{each.name}}}": each.value for model in models for each in model.environment if each.value}
+
+
+def hide_in(error: LaminaError, values: Mapping[str, str]) -> None:
+    """Take values out of the words of an error."""
+    for problem in error.problems:
+        problem.message = without_values(problem.message, values)
+        problem.hint = without_values(problem.hint, values) if problem.hint else problem.hint
+
+
+class Seal:
+    """Keeps the values of one model's environment out of its hashes; a digest of each that occurs counts instead."""
+
+    def __init__(self, model: Model, key: bytes) -> None:
+        known = {each.name: each.value for each in model.environment if each.value is not None}
+        self._marks = Marks(known) if known else None
+        self._digests = {each.name: digest_of(each, key) for each in model.environment}
+
+    def of(self, plain: Any) -> tuple[Any, ...]:
+        """Plain values without those of the environment, and the digests of these."""
+        names: set[str] = set()
+
+        def hide(text: str) -> str:
+            hidden = self._marks.hide(text) if self._marks is not None else text
+            names.update(names_marked(hidden))
+            return hidden
+
+        hidden = with_texts(plain, hide)
+        digests = tuple((name, self._digests[name]) for name in sorted(names & self._digests.keys()))
+        return (hidden, digests) if digests else tuple(plain)
+
+
+def misplaced_secrets(model: Model) -> tuple[MisplacedSecret, ...]:
+    """The secrets in what a query of the model is made with, or what belongs to it; in hooks they are welcome."""
+    found: set[str] = set()
+
+    def look(text: str) -> str:
+        found.update(SECRET.findall(text))
+        return text
+
+    with_texts((model.kind, *(getattr(model, name) for name in _SHOWN_FIELDS)), look)
+    return tuple(
+        MisplacedSecret(
+            f"`${{SECRET:{name}}}` gets into `{model.name}`, where its value would be shown and recorded",
+            hint="secrets belong into `spark`, `state` and hooks; what a query, its variables or properties are made"
+            f" with is `${{ENV:{name}}}`, of which a digest is recorded",
+            location=model.location,
+            node=model.name,
+        )
+        for name in sorted(found)
+    )
+
+
+def secrets_of(calls: Iterable[FunctionCall]) -> frozenset[str]:
+    """The secrets that arguments and variables of hooks name."""
+    found: set[str] = set()
+
+    def look(text: str) -> str:
+        found.update(SECRET.findall(text))
+        return text
+
+    for call in calls:
+        with_texts((call.values, call.code.variables if call.code is not None else None), look)
+    return frozenset(found)
+
+
+def with_secrets(calls: tuple[FunctionCall, ...], environ: Mapping[str, str]) -> tuple[FunctionCall, ...]:
+    """Calls of hooks with the secrets that their arguments and variables name; for the call alone."""
+    return tuple(_with_secrets(call, environ) for call in calls)
+
+
+def _with_secrets(call: FunctionCall, environ: Mapping[str, str]) -> FunctionCall:
+    def reveal(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name not in environ:
+            raise MissingEnvironmentVariable(
+                f"environment variable `{name}` is not set, but hook `{call.name}` needs it",
+                hint=f"set it: `export {name}=…`",
+                location=call.location,
+            )
+        return environ[name]
+
+    def change(text: str) -> str:
+        return SECRET.sub(reveal, text)
+
+    code = call.code
+    if code is not None:
+        code = replace(code, variables=with_texts(code.variables, change))
+    return replace(call, values=with_texts(call.values, change), code=code)

@@ -1,0 +1,291 @@
+"""Values of the environment get into queries, and nowhere else: not into state, the cache, or what is shown."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from lamina.app.records import LoadRequest
+from lamina.bootstrap import open_store
+from lamina.errors import LaminaError
+from lamina.graph.sealing import Marks, sealed, unsealed
+from lamina.project.files import FileProject
+from tests.kit import first_form
+from tests.kit.app import Place, january
+from tests.kit.first_form import BUILT, FILES, STATE, put_state, write_files
+
+CANARY = 'canary-it\'s "4711" \\ there'
+CANARIES = {"SHOP_REGION": "eu", "SHOP_MARK": CANARY}
+NEXT = "2024-01-05T01:00:00Z"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    write_files(folder)
+    return folder
+
+
+def opened(root: Path, **environ: str) -> Place:
+    place = Place(sources={"raw.orders": january(31)})
+    place.project = FileProject(root, environ={**CANARIES, **environ})  # type: ignore[assignment]
+    place.store = open_store(STATE, root)  # type: ignore[assignment]
+    return place
+
+
+def with_environ(place: Place, root: Path, environ: dict[str, str]) -> Place:
+    place.project = FileProject(root, environ=environ)  # type: ignore[assignment]
+    return place
+
+
+@pytest.fixture
+def built(root: Path) -> Place:
+    place = opened(root)
+    assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
+    return place
+
+
+def files_with(root: Path, text: str) -> list[str]:
+    wanted = {text, text.lower(), text.upper(), text.replace("'", "''"), text.encode("unicode_escape").decode()}
+    found = []
+    for file in sorted(root.rglob("*")):
+        if file.is_file():
+            content = file.read_bytes()
+            found += [str(file.relative_to(root)) for each in wanted if each.encode() in content]
+    return found
+
+
+def plain_rows(node: str, interval: object, sql: str) -> list[tuple[str, str]]:
+    return [("2024-01-02" if interval is not None else "all", node)]
+
+
+def reasons(report) -> dict[str, str]:
+    return {str(step.node): step.reason for step in report.plan.steps if step.has_work}
+
+
+# --- where values lie -------------------------------------------------------------------------------------------------
+def test_no_file_of_the_project_holds_a_value(built: Place, root: Path):
+    assert built.process(compute=plain_rows).run(NEXT).status == "succeeded"
+    built.process().plan(NEXT)
+    built.store.close()
+    assert files_with(root, "canary-it") == []
+    assert files_with(root, "4711") == []
+    with sqlite3.connect(root / ".lamina" / "state.db") as connection:
+        texts = [text for (text,) in connection.execute("SELECT model FROM lamina_definitions")]
+    connection.close()
+    assert sum("${ENV:SHOP_MARK" in text for text in texts) >= 5
+
+
+def test_queries_get_the_value(built: Place):
+    seen: list[str] = []
+    process = built.process()
+    plain = process.engine.compute
+    process.engine.compute = lambda node, at, sql: (seen.append(sql), plain(node, at, sql))[1]
+    assert process.run(NEXT).status == "succeeded"
+    totals = [sql for sql in seen if "AS `mark`" in sql or "AS mark" in sql]
+    assert totals
+    assert all("canary-it" in sql and "${ENV" not in sql for sql in totals)
+
+
+def test_every_definition_comes_back_to_the_letter(root: Path):
+    project = FileProject(root, environ=CANARIES)
+    graph = project.graph(Place().clock.now())
+    assert sum(bool(model.environment) for model in graph.models.values()) >= 5
+    for model in graph.models.values():
+        recorded = sealed(model, b"key")
+        assert "canary" not in repr(recorded)
+        assert repr(unsealed(recorded, CANARIES, b"key")) == repr(model)
+        assert unsealed(recorded, CANARIES, b"key") == model
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["eu revenue europe", "${ENV:A} and ${ENV::A}", "it''s", "EU Eu eu", "a\\'b", "", "${ENV:", "$${ENV:A}eu}", "{eu}"],
+)
+@pytest.mark.parametrize("values", [{"A": "eu"}, {"A": "eu", "B": "e"}, {"A": "it's"}, {"A": ""}, {"A": "ENV"}])
+def test_hiding_loses_nothing(text: str, values: dict[str, str]):
+    marks = Marks(values)
+    assert marks.show(marks.hide(text)) == text
+
+
+# --- what a value decides ---------------------------------------------------------------------------------------------
+def test_the_same_values_plan_as_unchanged(built: Place):
+    assert built.build(BUILT).status == "nothing_to_do"
+    assert built.run(BUILT).status == "nothing_to_do"
+    assert built.build(BUILT, "dev").status == "succeeded"
+    assert built.build(BUILT, "dev").status == "nothing_to_do"
+
+
+def test_another_value_reaches_what_is_made_with_it_and_nothing_else(built: Place, root: Path):
+    with_environ(built, root, {**CANARIES, "SHOP_REGION": "us"})
+    found = reasons(built.process().plan(BUILT))
+    assert found.pop("shop.totals") == "query_changed"
+    assert found.pop("shop.often") == "query_changed"
+    assert found == {"shop.shown": "upstream_changed"}
+    assert built.build(BUILT).status == "succeeded"
+    assert built.build(BUILT).status == "nothing_to_do"
+
+
+def test_versions_tell_nothing_about_values_to_those_without_the_key(root: Path):
+    from lamina.identity.fingerprint import versions_of
+
+    graph = FileProject(root, environ=CANARIES).graph(Place().clock.now())
+    first, second = versions_of(graph, b"one"), versions_of(graph, b"two")
+    marked = {name for name, model in graph.models.items() if model.environment}
+    for name in marked:
+        assert first[name].definition_id != second[name].definition_id
+    assert first["shop.plain"] == second["shop.plain"]
+
+
+def test_a_run_with_another_value_is_refused(built: Place, root: Path):
+    with_environ(built, root, {**CANARIES, "SHOP_MARK": "otherwise"})
+    with pytest.raises(LaminaError) as caught:
+        built.run(NEXT)
+    problems = caught.value.problems
+    assert {problem.code for problem in problems} == {"LAM-CFG-005"}
+    assert all("SHOP_MARK" in problem.message and problem.location.file for problem in problems)
+    assert "otherwise" not in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_run_without_the_variable_says_what_to_set(built: Place, root: Path):
+    project = FileProject(root, environ=CANARIES)
+    project.settings()
+    project._environ = {"SHOP_REGION": "eu"}
+    built.project = project  # type: ignore[assignment]
+    with pytest.raises(LaminaError) as caught:
+        built.run(NEXT)
+    assert {problem.code for problem in caught.value.problems} == {"LAM-CFG-004"}
+
+
+def test_what_is_recorded_can_be_shown_without_the_value(built: Place):
+    text = (
+        built.process()
+        .application()
+        .render("shop.totals", start=None, end=None, now=built.clock.now(), environment="prod")
+    )
+    assert "canary" not in text
+    assert "${ENV:SHOP_MARK" in text
+
+
+# --- state of before --------------------------------------------------------------------------------------------------
+def test_state_that_holds_values_in_clear_plans_as_unchanged(root: Path):
+    put_state(root)
+    place = with_environ(opened(root), root, first_form.ENVIRON)
+    place.catalog.is_far_away = True
+    assert place.build(BUILT).status == "nothing_to_do"
+    with_environ(place, root, {**first_form.ENVIRON, "SHOP_MARK": "rotated"})
+    assert "shop.totals" in reasons(place.process().plan(BUILT))
+    assert "shop.plain" not in reasons(place.process().plan(BUILT))
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+def configured(root: Path, **changes: str) -> None:
+    text = FILES["lamina.yaml"]
+    for old, new in changes.items():
+        text = text.replace("${ENV:" + old + "}", new)
+    (root / "lamina.yaml").write_text(text)
+
+
+def test_a_secret_in_what_a_query_is_made_with_is_an_error(root: Path):
+    configured(root, SHOP_MARK="${SECRET:SHOP_MARK}")
+    with pytest.raises(LaminaError) as caught:
+        FileProject(root, environ=CANARIES).graph(Place().clock.now())
+    problems = caught.value.problems
+    assert {problem.code for problem in problems} == {"LAM-CFG-006"}
+    assert {"models/totals.sql", "models/people.py"} <= {problem.location.file for problem in problems}
+    assert all("${ENV:SHOP_MARK}" in problem.hint for problem in problems)
+
+
+def test_a_secret_in_defaults_is_an_error_with_its_line(root: Path):
+    (root / "lamina.yaml").write_text(FILES["lamina.yaml"] + "\n")
+    text = FILES["lamina.yaml"].replace("  start: 2024-01-01", "  start: 2024-01-01\n  owner: ${SECRET:WHO}")
+    (root / "lamina.yaml").write_text(text)
+    with pytest.raises(LaminaError) as caught:
+        FileProject(root, environ={**CANARIES, "WHO": "ann"}).settings()
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.location.line) == ("LAM-CFG-006", 8)
+
+
+def test_connections_and_spark_settings_take_secrets(root: Path):
+    text = FILES["lamina.yaml"].replace("targets: {prod: {}}", "spark: {config: {spark.x.key: '${SECRET:TOKEN}'}}")
+    (root / "lamina.yaml").write_text(text)
+    config = FileProject(root, environ={**CANARIES, "TOKEN": "hush-hush"}).config()
+    assert config.target.spark.revealed_config()["spark.x.key"] == "hush-hush"
+    with pytest.raises(LaminaError) as caught:
+        FileProject(root, environ=CANARIES).config()
+    assert caught.value.problems[0].code == "LAM-CFG-004"
+
+
+def test_hooks_are_recorded_with_the_names_of_secrets(root: Path):
+    from lamina.graph.sealing import with_secrets
+
+    text = FILES["lamina.yaml"].replace("  plain: 7", "  plain: 7\n  token: ${SECRET:TOKEN}")
+    (root / "lamina.yaml").write_text(text)
+    (root / "python").mkdir()
+    (root / "python" / "call.py").write_text(
+        "from lamina import hook\n\n@hook()\ndef call(context, key):\n    context.var('token')\n"
+    )
+    query = FILES["models/plain.sql"].replace("kind FULL", "kind FULL, pre_hooks (call(key := 'a ${SECRET:TOKEN}'))")
+    (root / "models" / "plain.sql").write_text(query)
+    place = with_environ(opened(root), root, {**CANARIES, "TOKEN": "hush-hush"})
+    assert place.build(BUILT).status == "succeeded"
+    with_environ(place, root, {**CANARIES, "TOKEN": "rotated"})
+    assert place.build(BUILT).status == "nothing_to_do"
+    loaded = place.store.load(LoadRequest(environments=("prod",), definitions_of_pointers=True))
+    hooks = loaded.definitions[loaded.revisions["prod"].pointers["shop.plain"].definition_id].pre_hooks
+    (call,) = with_secrets(hooks, {"TOKEN": "hush-hush"})
+    assert call.values["key"] == "a hush-hush"
+    assert call.code.variables["token"] == "hush-hush"
+    with pytest.raises(LaminaError) as caught:
+        with_secrets(hooks, {})
+    assert caught.value.code == "LAM-CFG-004"
+    place.store.close()
+    assert files_with(root, "hush-hush") == []
+
+
+# --- recorded definitions are what their ids say ----------------------------------------------------------------------
+def altered(root: Path, node: str) -> None:
+    with sqlite3.connect(root / ".lamina" / "state.db") as connection:
+        rows = connection.execute("SELECT definition_id, model FROM lamina_definitions").fetchall()
+        for id_, text in rows:
+            if f'"name":"{node}"' in text:
+                new = text.replace("SELECT ds, x", "SELECT ds, secret AS x").replace(
+                    'withColumn(\\"m', 'withColumn(\\"n'
+                )
+                assert new != text
+                connection.execute("UPDATE lamina_definitions SET model = ? WHERE definition_id = ?", (new, id_))
+    connection.close()
+
+
+@pytest.mark.parametrize("node", ["shop.plain", "shop.totals", "shop.within", "shop.people"])
+def test_a_definition_that_was_altered_is_not_run(built: Place, root: Path, node: str):
+    built.store.close()
+    altered(root, node)
+    built.store = open_store(STATE, root)  # type: ignore[assignment]
+    process = built.process()
+    with pytest.raises(LaminaError) as caught:
+        process.run(NEXT)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.node) == ("LAM-STATE-009", node)
+    assert not process.engine.writes
+
+
+def test_a_definition_of_the_first_form_is_compared_too(root: Path, monkeypatch: pytest.MonkeyPatch):
+    from tests.project.test_first_form import first_versions
+
+    place = with_environ(opened(root), root, first_form.ENVIRON)
+    with monkeypatch.context() as older:
+        older.setattr("lamina.app.identify.versions_of", lambda graph, _key: first_versions(graph))
+        older.setattr("lamina.app.identify.undecided", lambda *_: {})
+        older.setattr("lamina.app.apply_plan.sealed", lambda model, _key: model)
+        place.build(BUILT)
+    assert place.process().plan(NEXT).plan.has_work
+    place.store.close()
+    altered(root, "shop.totals")
+    place.store = open_store(STATE, root)  # type: ignore[assignment]
+    with pytest.raises(LaminaError) as caught:
+        place.run(NEXT)
+    assert [problem.node for problem in caught.value.problems] == ["shop.totals"]
