@@ -19,19 +19,21 @@ from lamina.graph.audits_apart import attach_audits, audited_sources, standalone
 from lamina.graph.draft import Surroundings
 from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.resolve import Naming, resolve
-from lamina.project.cache import Dependencies, Entry, combine, pack, unpack
+from lamina.project.cache import Dependencies, combine, pack, unpack
+from lamina.project.entries import ENTRIES, Entry
 from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
 from lamina.project.look import SEED_FILES, empty
 from lamina.project.macros import Macros, load_macros
 from lamina.project.python_files import read_python_file
 from lamina.project.seeds import bare_seed, seed_path, with_content
+from lamina.project.shapes import GRAPH
 from lamina.project.sources import read_sources
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
 from lamina.project.without_models import unimported, unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from lamina.graph.audits import AuditDefinition
     from lamina.graph.audits_apart import StandaloneAudit
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from lamina.project.functions import Role
     from lamina.project.look import Look
     from lamina.project.modules import Capture
-    from lamina.project.python_files import PythonFile
     from lamina.sql.values import Property
 
 _FIRST_BYTES = 1 << 20
@@ -52,6 +53,7 @@ _FIRST_BYTES = 1 << 20
 _WINDOWS = "<windows>"
 # Where the queries that audits in `audits/` become for the models that call them are remembered.
 _AUDITS = "<audits>"
+_KEPT = "Mapping[str, Entry]"
 
 
 class Load:
@@ -62,7 +64,7 @@ class Load:
         self._root, self._config, self._files = look.root, look.config, look.files
         self._remembered, self._hashes = look.remembered, look.hashes
         self._problems, self._dependencies = look.problems, look.dependencies
-        self._entries: dict[str, Entry] | None = None
+        self._entries: Mapping[str, Entry] | None = None
         self._new_entries: dict[str, Entry] = {}
         self._surroundings: Surroundings | None = None
         self.read: list[str] = []
@@ -107,47 +109,44 @@ class Load:
                 self._problems.extend(error.problems)
         return found
 
-    def _remembered_or(self, file: ProjectFile, key: str, read: Callable[[], Any]) -> Any:
+    def _remembered_or(self, file: ProjectFile, key: str, read: Callable[[], Entry]) -> Entry:
         """What the file says, from the cache when its key is the same."""
-        if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
-        known = self._entries.get(file.path)
-        if known is None or known.key != key:
+        known = self._earlier(file.path, key)
+        if known is None:
             self.read.append(file.path)
-            known = Entry(key=key, value=read())
+            known = read()
         self._new_entries[file.path] = known
-        return known.value
+        return known
 
     def _sql_file(self, file: ProjectFile) -> tuple[Draft, ...]:
-        def read() -> tuple[Draft, ...]:
-            return read_sql_file(self._text(file.path), file.path, file.stem, self._around())
+        def read() -> Entry:
+            return Entry(key=key, drafts=read_sql_file(self._text(file.path), file.path, file.stem, self._around()))
 
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Draft, ...] = self._remembered_or(file, key, read)
-        return found
+        return self._remembered_or(file, key, read).drafts
 
     def _python_file(self, file: ProjectFile) -> tuple[Draft, ...]:
         model_files = {each.path for each in self._files.python_models}
 
-        def read() -> PythonFile:
-            return read_python_file(self._look.capture(file.path), model_files, file.stem, self._around())
+        def read() -> Entry:
+            found = read_python_file(self._look.capture(file.path), model_files, file.stem, self._around())
+            return Entry(key=key, drafts=found.drafts, is_helper=found.is_helper)
 
         state = self._look.state_of_dependencies(file.path)
         if state is None:
             return ()
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp), state, sorted(model_files))
-        found: PythonFile = self._remembered_or(file, key, read)
+        found = self._remembered_or(file, key, read)
         if found.is_helper:
             self._helpers.append(file.path)
         return found.drafts
 
     def _source_file(self, file: ProjectFile) -> tuple[Source, ...]:
-        def read() -> tuple[Source, ...]:
-            return read_sources(self._text(file.path), file.path)
+        def read() -> Entry:
+            return Entry(key=key, sources=read_sources(self._text(file.path), file.path))
 
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Source, ...] = self._remembered_or(file, key, read)
-        return found
+        return self._remembered_or(file, key, read).sources
 
     def _with_seeds(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts with the content of seeds, and the CSV files that no model names as seeds of their own."""
@@ -180,12 +179,11 @@ class Load:
             return drafts
 
     def _audit_file(self, file: ProjectFile) -> tuple[AuditDefinition, ...]:
-        def read() -> tuple[AuditDefinition, ...]:
-            return read_audit_file(self._text(file.path), file.path, self._around())
+        def read() -> Entry:
+            return Entry(key=key, audits=read_audit_file(self._text(file.path), file.path, self._around()))
 
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[AuditDefinition, ...] = self._remembered_or(file, key, read)
-        return found
+        return self._remembered_or(file, key, read).audits
 
     def _with_audits(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts with the queries of the audits they name."""
@@ -195,9 +193,10 @@ class Load:
         if len(self._problems) > before:
             # What broken files would have defined is not the fault of those who use it.
             return drafts
-        known: dict[str, AuditCode] = self._earlier(_AUDITS, self._look.surroundings_key)
+        earlier = self._earlier(_AUDITS, self._look.surroundings_key)
+        known = earlier.codes if earlier is not None else {}
         found: dict[str, AuditCode] = {}
-        self._new_entries[_AUDITS] = Entry(key=self._look.surroundings_key, value=found)
+        self._new_entries[_AUDITS] = Entry(key=self._look.surroundings_key, codes=found)
 
         def remember(key: object, compute: Callable[[], AuditCode]) -> AuditCode:
             name = combine(key)
@@ -223,12 +222,12 @@ class Load:
             self._problems.extend(error.problems)
             return sources
 
-    def _earlier(self, name: str, key: str) -> dict[str, Any]:
-        """What an earlier load has kept under a name; nothing when it was found in other surroundings."""
+    def _earlier(self, name: str, key: str) -> Entry | None:
+        """What an earlier load has kept under a name; None when it was found in other surroundings."""
         if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
+            self._entries = unpack(self._remembered.entries, ENTRIES, _KEPT) or {}
         known = self._entries.get(name)
-        return known.value if known is not None and known.key == key else {}
+        return known if known is not None and known.key == key else None
 
     def _fill_seed(self, draft: Draft, path: str) -> Draft:
         place = self._root / path
@@ -296,9 +295,10 @@ class Load:
             kept = {key: getattr(own, key) for key in ("audits", *SIGNAL.properties, *HOOK.properties)}
             return replace(found, model=replace(found.model, **kept))
 
-        before: dict[str, Windows] = self._earlier(_WINDOWS, self._look.code_key)
+        earlier = self._earlier(_WINDOWS, self._look.code_key)
+        before = earlier.windows if earlier is not None else {}
         after: dict[str, Windows] = {}
-        self._new_entries[_WINDOWS] = Entry(key=self._look.code_key, value=after)
+        self._new_entries[_WINDOWS] = Entry(key=self._look.code_key, windows=after)
 
         def remember(key: object, compute: Callable[[], Windows]) -> Windows:
             name = combine(key)
@@ -346,9 +346,9 @@ class Load:
         remembered = self._remembered
         remembered.stamps = self._hashes.stamps()
         remembered.dependencies = self._dependencies
-        remembered.entries = pack(self._new_entries)
+        remembered.entries = pack(self._new_entries, ENTRIES, _KEPT)
         remembered.graph_key = (self._look.graph_key() or "") if graph is not None else ""
-        remembered.graph = pack(graph) if remembered.graph_key else b""
+        remembered.graph = pack(graph, GRAPH, "Graph") if remembered.graph_key else b""
         self._look.cache.save(remembered)
 
 
