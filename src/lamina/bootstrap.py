@@ -183,11 +183,13 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     from lamina.app.bound_ports import Ports
     from lamina.app.late_application import LateApplication
     from lamina.project.files import FileProject
+    from lamina.project.private import keep_private
     from lamina.spark.places import LocalFolders, connection_key
 
     root = find_project(options)
     project = FileProject(root, target=options.target, environ=os.environ)
     config = project.config()
+    keep_private(root, is_passable=any(target.spark.shared_warehouse for target in config.targets.values()))
     clock, processes = SystemClock(), SystemProcesses()
     reach = _reach_from(os.environ)
     ports = Ports(

@@ -187,6 +187,8 @@ def well_formed(value) -> None:
             item = getattr(value, each.name)
             if each.type in {"str", "NodeName"}:
                 assert type(item) is str, each.name
+            elif "|" in each.type:
+                pass
             elif each.type.startswith("tuple["):
                 assert type(item) is tuple, each.name
             elif each.type.startswith("Mapping["):
