@@ -186,6 +186,7 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     from lamina.app.events import VariableIgnored
     from lamina.app.late_application import LateApplication
     from lamina.project.files import FileProject
+    from lamina.project.private import keep_private
     from lamina.spark.places import LocalFolders, connection_key
 
     root = find_project(options)
@@ -193,6 +194,7 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     for name, hint in project.mistaken_variables().items():
         emit(VariableIgnored(name=name, hint=hint))
     config = project.config()
+    keep_private(root, is_passable=any(target.spark.shared_warehouse for target in config.targets.values()))
     clock, processes = SystemClock(), SystemProcesses()
     reach = _reach_from(os.environ)
     ports = Ports(

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import pickle
-from types import MappingProxyType
 
 import pytest
 
-from lamina.graph.kinds import IncrementalByTimeRange, TimeColumn
 from lamina.project import load as load_module
-from lamina.project.cache import pack, unpack
 from tests.project.conftest import NOW
 
 MODEL = "MODEL (name m{0}, kind FULL);\nSELECT id, {0} AS n FROM {1}\n"
@@ -148,18 +144,6 @@ def test_a_warning_stays_a_warning(project):
     assert folder.graph().warnings == folder.graph().warnings != ()
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"nonsense", pickle.dumps({"a": 1}), pickle.dumps((1, "x")), b"\x80\x05cnowhere\nnothing\n."]
-)
-def test_a_broken_cache_is_a_cold_load(project, parsed, content):
-    folder = project(chain(2))
-    folder.graph()
-    (folder.root / ".lamina/cache/project.pickle").write_bytes(content)
-    parsed.clear()
-    assert len(folder.graph().models) == 2
-    assert len(parsed) == 2
-
-
 def test_a_seed_named_by_a_model_is_watched(project):
     folder = project({"data/x.csv": "a\n1\n", "models/x.sql": "MODEL (kind SEED (path '$root/data/x.csv'))"})
     before = folder.graph().models["shop.x"].body.content_hash
@@ -205,13 +189,3 @@ def test_a_module_that_takes_the_place_of_a_package_is_seen(project):
     assert len(folder.graph().models["shop.p"].body.modules) == 1
     folder.write({"yaml.py": "value = 1\n"})
     assert len(folder.graph().models["shop.p"].body.modules) == 2
-
-
-def test_packed_values_come_back_equal():
-    kind = IncrementalByTimeRange(time_column=TimeColumn(name="ds"), batch_size=3)
-    value = {"kind": kind, "mapping": MappingProxyType({"a": MappingProxyType({})})}
-    again = unpack(pack(value))
-    assert again == value
-    assert isinstance(again["mapping"], MappingProxyType)
-    assert pack(lambda: None) == b""
-    assert unpack(b"") is None

@@ -80,8 +80,10 @@ def _log_defect(invocation: Invocation) -> Path | None:
         if folder is None:
             return None
         moment = re.sub(r"[^0-9T]", "", invocation.services.parse_execution_time(None).isoformat())
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         log = folder / f"defect-{moment}.log"
+        log.touch(mode=0o600)
         text = _hidden(traceback.format_exc(), invocation)
         log.write_text(f"lamina {' '.join(invocation.words)}\n\n{text}", encoding="utf-8")
     except (OSError, LaminaError):

@@ -8,26 +8,30 @@ cache, or with writing it, only means that more is read.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import pickle
+import stat
 import sys
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
+import zlib
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lamina.project.discover import WORK_FOLDER, FileStamp
+from lamina.project.packed import CannotBePacked, Shapes
 from lamina.project.text_files import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
+    from typing import BinaryIO
 
-FORMAT = 2
-_FILE = "project.pickle"
+FORMAT = 3
+_FILE = "project.jsonl"
+# What older versions kept: reading it could run code, so it is never read.
+_FORMER_FILE = "project.pickle"
+_HEADER = f"lamina cache {FORMAT}"
+_LARGEST = 1 << 29
 # Coarser than the clock of any file system in use.
 _YOUNG_NANOSECONDS = 2_000_000_000
 _ROOMS = ("graph", "project", "sql", "timeline", ".")
@@ -45,20 +49,12 @@ class Dependencies:
     state: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What was read from one file; `key` says from which content and in which surroundings."""
-
-    key: str
-    value: Any
-
-
 @dataclass(slots=True, kw_only=True)
 class Remembered:
     """Everything the cache holds; its parts are unpacked only when they are needed."""
 
-    stamps: dict[str, tuple[FileStamp, str]] = field(default_factory=dict)
-    dependencies: dict[str, Dependencies] = field(default_factory=dict)
+    stamps: Mapping[str, tuple[FileStamp, str]] = field(default_factory=dict)
+    dependencies: Mapping[str, Dependencies] = field(default_factory=dict)
     graph_key: str = ""
     graph: bytes = b""
     entries: bytes = b""
@@ -66,44 +62,90 @@ class Remembered:
     config: bytes = b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    """What the cache knows of files, as it is packed."""
+
+    stamps: Mapping[str, tuple[FileStamp, str]]
+    dependencies: Mapping[str, Dependencies]
+
+
+_SHAPES = Shapes((_Files, FileStamp, Dependencies), {})
+
+
 class ProjectCache:
-    """The cache file of one project."""
+    """The cache file of one project: a line for each part, all of them data."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / WORK_FOLDER / "cache"
 
     def load(self) -> Remembered:
         """What was remembered; nothing when there is no usable cache."""
+        if not (self._folder.is_symlink() or self._folder.parent.is_symlink()):
+            with suppress(OSError):
+                (self._folder / _FORMER_FILE).unlink(missing_ok=True)
         try:
-            found = pickle.loads((self._folder / _FILE).read_bytes())
-        except Exception:  # noqa: BLE001  # a broken file can fail in any way, and none of them matters
+            status = (self._folder / _FILE).stat()
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+                return Remembered()
+            header, graph_key, config_key, files, graph, entries, config = (
+                (self._folder / _FILE).read_bytes().split(b"\n")
+            )
+        except (OSError, ValueError):
             return Remembered()
-        is_ours = isinstance(found, tuple) and len(found) == 2 and found[0] == FORMAT
-        return found[1] if is_ours and isinstance(found[1], Remembered) else Remembered()
+        found: _Files | None = unpack(files, _SHAPES, "_Files")
+        if header != _HEADER.encode() or found is None:
+            return Remembered()
+        return Remembered(
+            stamps=found.stamps,
+            dependencies=found.dependencies,
+            graph_key=graph_key.decode("ascii", "replace"),
+            graph=graph,
+            entries=entries,
+            config_key=config_key.decode("ascii", "replace"),
+            config=config,
+        )
 
     def save(self, remembered: Remembered) -> None:
         """Write the cache in one step, or leave the old one."""
-        temporary = self._folder / f".{_FILE}.{os.getpid()}"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(pack((FORMAT, remembered)))
-            temporary.replace(self._folder / _FILE)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        files = _Files(stamps=remembered.stamps, dependencies=remembered.dependencies)
+        content = b"\n".join(
+            (
+                _HEADER.encode(),
+                remembered.graph_key.encode(),
+                remembered.config_key.encode(),
+                pack(files, _SHAPES, "_Files"),
+                remembered.graph,
+                remembered.entries,
+                remembered.config,
+            )
+        )
+        with suppress(OSError), self._new_file(_FILE) as (file, place):
+            file.write(content)
+            file.close()
+            place.replace(self._folder / _FILE)
 
     def file_clock(self) -> int | None:
         """The file system's time in nanoseconds; None where nothing can be written."""
-        probe = self._folder / f".clock.{os.getpid()}"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            probe.touch()
-            return probe.stat().st_mtime_ns
+            with self._new_file("clock") as (file, _):
+                return os.fstat(file.fileno()).st_mtime_ns
         except OSError:
             return None
+
+    @contextmanager
+    def _new_file(self, name: str) -> Iterator[tuple[BinaryIO, Path]]:
+        """A file of our own that only we may read, gone at the end unless it was moved; nothing there is followed."""
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        place = self._folder / f".{name}.{os.getpid()}"
+        place.unlink(missing_ok=True)
+        try:
+            with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                yield file, place
         finally:
             with suppress(OSError):
-                probe.unlink(missing_ok=True)
+                place.unlink(missing_ok=True)
 
 
 class Hashes:
@@ -148,55 +190,19 @@ class Hashes:
         return bool(self._clock) and max(stamp.modified, stamp.changed) + _YOUNG_NANOSECONDS < (self._clock or 0)
 
 
-def pack(value: object) -> bytes:
-    """A value as bytes, read-only mappings included; b"" when it cannot be packed."""
-    buffer = io.BytesIO()
+def pack(value: object, shapes: Shapes, annotation: str) -> bytes:
+    """A value of the annotated type as one line; b"" when it cannot be packed."""
     try:
-        _Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
-    except (pickle.PickleError, AttributeError, RecursionError, TypeError):
+        text = shapes.pack(value, annotation).encode()
+    except (CannotBePacked, RecursionError):
         return b""
-    return buffer.getvalue()
+    return b"%08x %b" % (zlib.crc32(text), text)
 
 
-class _Pickler(pickle.Pickler):
-    """Writes frozen values so that reading them back costs a tenth of what it does by default."""
-
-    def reducer_override(self, value: object) -> Any:
-        if isinstance(value, MappingProxyType):
-            return _restore_mapping, ((dict(value),) if value else ())
-        if is_dataclass(value) and hasattr(type(value), "__slots__") and not isinstance(value, type):
-            names = _slots_of(type(value))
-            return _restore_value, (type(value), tuple(getattr(value, name) for name in names))
-        return NotImplemented
-
-
-@cache
-def _slots_of(cls: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(cls))
-
-
-@cache
-def _setters_of(cls: type) -> tuple[Callable[[object, object], None], ...]:
-    return tuple(getattr(cls, name).__set__ for name in _slots_of(cls))
-
-
-def _restore_value(cls: type, values: tuple[object, ...]) -> object:
-    restored: object = object.__new__(cls)
-    for setter, value in zip(_setters_of(cls), values, strict=True):
-        setter(restored, value)
-    return restored
-
-
-def _restore_mapping(content: dict[Any, Any] | None = None) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(content or {})
-
-
-def unpack(content: bytes) -> Any:
-    """The value of `pack`, None when it cannot be read."""
-    try:
-        return pickle.loads(content) if content else None
-    except Exception:  # noqa: BLE001  # what an older Lamina wrote can fail in any way
-        return None
+def unpack(content: bytes, shapes: Shapes, annotation: str) -> Any:
+    """The value of `pack`, None when it is not whole or not of this type."""
+    text = content[9:]
+    return shapes.unpack(text, annotation) if content[:9] == b"%08x " % zlib.crc32(text) else None
 
 
 def combine(*parts: object) -> str:

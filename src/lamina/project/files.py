@@ -18,6 +18,7 @@ from lamina.project.cache import ProjectCache, code_key, combine, pack, unpack
 from lamina.project.config_values import TARGET_VARIABLE, may_be_kept
 from lamina.project.discover import CONFIG_FILE, discover
 from lamina.project.look import Look
+from lamina.project.shapes import CONFIG
 from lamina.project.text_files import decode, read_bytes
 
 if TYPE_CHECKING:
@@ -85,13 +86,15 @@ class FileProject:
         target = self._target or self._environ.get(TARGET_VARIABLE)
         key = combine(code_key(), content, target) if is_kept else ""
         remembered = self._remembered
-        known: Config | None = unpack(remembered.config) if is_kept and key == remembered.config_key else None
+        known: Config | None = None
+        if is_kept and key == remembered.config_key:
+            known = unpack(remembered.config, CONFIG, "Config")
         if known is not None:
             return known
         from lamina.project.config import read_config
 
         config = read_config(content, target=self._target, overrides=self._overrides, environ=self._environ)
-        remembered.config_key, remembered.config = key, pack(config) if is_kept else b""
+        remembered.config_key, remembered.config = key, pack(config, CONFIG, "Config") if is_kept else b""
         self._has_new_config = is_kept
         return config
 

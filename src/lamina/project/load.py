@@ -24,7 +24,8 @@ from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.resolve import Naming, resolve
 from lamina.graph.sealing import holds_any
 from lamina.graph.without_effect import each_place_once
-from lamina.project.cache import Dependencies, Entry, combine, pack, unpack
+from lamina.project.cache import Dependencies, combine, pack, unpack
+from lamina.project.entries import ENTRIES, Entry
 from lamina.project.environment import attach_environment, names_any_variable, secrets_shown
 from lamina.project.function_files import read_functions
 from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
@@ -33,6 +34,7 @@ from lamina.project.macros import Macros, load_macros
 from lamina.project.python_files import read_python_file
 from lamina.project.python_nodes import read_misplaced, read_python_nodes
 from lamina.project.seeds import bare_seed, problems_in, seed_path, with_content
+from lamina.project.shapes import GRAPH
 from lamina.project.sources import read_source_file
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
@@ -40,7 +42,7 @@ from lamina.project.unit_tests import read_unit_tests
 from lamina.project.without_models import unimported, unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from lamina.graph.audits import AuditDefinition
     from lamina.graph.audits_apart import StandaloneAudit
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from lamina.project.functions import Role
     from lamina.project.look import Look
     from lamina.project.modules import Capture
-    from lamina.project.python_files import PythonFile
     from lamina.sql.missing_columns import ColumnFindings
     from lamina.sql.values import Property
 
@@ -63,14 +64,13 @@ Remember: TypeAlias = "Callable[[object, Callable[[], T]], T]"
 _FIRST_BYTES = 1 << 20
 # Rows behind these are looked at when the seed is built.
 _CHECKED_BYTES = 64 << 20
-# Where it is remembered how far queries read into their parents.
-_WINDOWS = "<windows>"
-# Where it is remembered which columns queries give, and which they ask for in vain.
-_COLUMNS = "<columns>"
-# Where it is remembered what is wrong with the rows of seeds.
+# Where it is remembered how far queries read into their parents, which columns they give, and which they miss.
+_QUERIES = "<queries>"
+# Where it is remembered which seeds have rows that nothing is wrong with.
 _SEEDS = "<seeds>"
 # Where the queries that audits in `audits/` become for the models that call them are remembered.
 _AUDITS = "<audits>"
+_KEPT = "Mapping[str, Entry]"
 
 # Under this and its path is remembered what a file says that nothing acts on.
 _SAID = "<said>"
@@ -84,7 +84,7 @@ class Load:
         self._root, self._config, self._files = look.root, look.config, look.files
         self._remembered, self._hashes = look.remembered, look.hashes
         self._problems, self._dependencies = look.problems, look.dependencies
-        self._entries: dict[str, Entry] | None = None
+        self._entries: Mapping[str, Entry] | None = None
         self._new_entries: dict[str, Entry] = {}
         self._surroundings: Surroundings | None = None
         self.read: list[str] = []
@@ -94,7 +94,7 @@ class Load:
         self._notices: list[Notice] = []
         self._helpers: list[str] = []
         self._bad_rows: list[LaminaError] = []
-        self._seeds: Remember[tuple[LaminaError, ...]] | None = None
+        self._sound: dict[str, bool] = {}
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
@@ -136,49 +136,47 @@ class Load:
                 self._problems.extend(error.problems)
         return found
 
-    def _remembered_or(self, file: ProjectFile, key: str, read: Callable[[], Any]) -> Any:
+    def _remembered_or(self, file: ProjectFile, key: str, read: Callable[[], Entry]) -> Entry:
         """What the file says, from the cache when its key is the same."""
-        if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
-        known = self._entries.get(file.path)
-        if known is None or known.key != key:
+        known = self._earlier(file.path, key)
+        if known is None:
             self.read.append(file.path.removeprefix(f"{_SAID} "))
-            known = Entry(key=key, value=read())
+            known = read()
         self._new_entries[file.path] = known
-        return known.value
+        return known
 
     def _sql_file(self, file: ProjectFile) -> tuple[Draft, ...]:
-        def read() -> tuple[Draft, ...]:
-            return read_sql_file(self._text(file.path), file.path, file.stem, self._around())
+        def read() -> Entry:
+            return Entry(key=key, drafts=read_sql_file(self._text(file.path), file.path, file.stem, self._around()))
 
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[Draft, ...] = self._remembered_or(file, key, read)
-        return found
+        return self._remembered_or(file, key, read).drafts
 
     def _python_file(self, file: ProjectFile) -> tuple[Draft, ...]:
         model_files = {each.path for each in self._files.python_models}
 
-        def read() -> PythonFile:
-            return read_python_file(self._look.capture(file.path), model_files, file.stem, self._around())
+        def read() -> Entry:
+            found = read_python_file(self._look.capture(file.path), model_files, file.stem, self._around())
+            return Entry(key=key, drafts=found.drafts, is_helper=found.is_helper)
 
         state = self._look.state_of_dependencies(file.path)
         if state is None:
             return ()
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp), state, sorted(model_files))
-        found: PythonFile = self._remembered_or(file, key, read)
+        found = self._remembered_or(file, key, read)
         if found.is_helper:
             self._helpers.append(file.path)
         return found.drafts
 
     def _source_file(self, file: ProjectFile) -> tuple[Source, ...]:
-        def read() -> tuple[tuple[Source, ...], tuple[Notice, ...]]:
-            return read_source_file(self._text(file.path), file.path)
+        def read() -> Entry:
+            sources, notices = read_source_file(self._text(file.path), file.path)
+            return Entry(key=key, sources=sources, notices=notices)
 
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
-        found, notices = self._remembered_or(file, key, read)
-        self._notices.extend(notices)
-        sources: tuple[Source, ...] = found
-        return sources
+        found = self._remembered_or(file, key, read)
+        self._notices.extend(found.notices)
+        return found.sources
 
     def _read_without_effect(self) -> None:
         """Check files that nothing acts on yet, and remember what to say about them."""
@@ -194,8 +192,8 @@ class Load:
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
         # The same file may also hold models.
         beside = replace(file, path=f"{_SAID} {file.path}")
-        found: tuple[Notice, ...] = self._remembered_or(beside, key, lambda: read(self._text(file.path), file.path))
-        return found
+        found = self._remembered_or(beside, key, lambda: Entry(key=key, notices=read(self._text(file.path), file.path)))
+        return found.notices
 
     def _with_seeds(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts with the content of seeds, and the CSV files that no model names as seeds of their own."""
@@ -214,6 +212,7 @@ class Load:
                 # What is wrong with rows keeps nothing else from being looked at.
                 self._bad_rows.extend(self._check_seed(draft, path) if path is not None else ())
         self._dependencies[SEED_FILES] = Dependencies(files=tuple(sorted(named)))
+        self._new_entries[_SEEDS] = Entry(key=self._look.code_key, sound=self._sound)
         return found
 
     def _with_functions(self, role: Role, files: tuple[ProjectFile, ...], drafts: list[Draft]) -> list[Draft]:
@@ -231,12 +230,11 @@ class Load:
             return drafts
 
     def _audit_file(self, file: ProjectFile) -> tuple[AuditDefinition, ...]:
-        def read() -> tuple[AuditDefinition, ...]:
-            return read_audit_file(self._text(file.path), file.path, self._around())
+        def read() -> Entry:
+            return Entry(key=key, audits=read_audit_file(self._text(file.path), file.path, self._around()))
 
         key = combine(self._look.surroundings_key, self._hashes.of(file.path, file.stamp))
-        found: tuple[AuditDefinition, ...] = self._remembered_or(file, key, read)
-        return found
+        return self._remembered_or(file, key, read).audits
 
     def _with_audits(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts with the queries of the audits they name."""
@@ -247,9 +245,10 @@ class Load:
         if len(self._problems) > before:
             # What broken files would have defined is not the fault of those who use it.
             return drafts
-        known: dict[str, AuditCode] = self._earlier(_AUDITS, self._look.surroundings_key)
+        earlier = self._earlier(_AUDITS, self._look.surroundings_key)
+        known = earlier.codes if earlier is not None else {}
         found: dict[str, AuditCode] = {}
-        self._new_entries[_AUDITS] = Entry(key=self._look.surroundings_key, value=found)
+        self._new_entries[_AUDITS] = Entry(key=self._look.surroundings_key, codes=found)
 
         def remember(key: object, compute: Callable[[], AuditCode]) -> AuditCode:
             name = combine(key)
@@ -275,25 +274,12 @@ class Load:
             self._problems.extend(error.problems)
             return sources
 
-    def _earlier(self, name: str, key: str) -> dict[str, Any]:
-        """What an earlier load has kept under a name; nothing when it was found in other surroundings."""
+    def _earlier(self, name: str, key: str) -> Entry | None:
+        """What an earlier load has kept under a name; None when it was found in other surroundings."""
         if self._entries is None:
-            self._entries = unpack(self._remembered.entries) or {}
+            self._entries = unpack(self._remembered.entries, ENTRIES, _KEPT) or {}
         known = self._entries.get(name)
-        return known.value if known is not None and known.key == key else {}
-
-    def _remembering(self, name: str) -> Remember[Any]:
-        """Computes what follows from a key alone, unless an earlier load has."""
-        before = self._earlier(name, self._look.code_key)
-        after: dict[str, Any] = {}
-        self._new_entries[name] = Entry(key=self._look.code_key, value=after)
-
-        def remember(key: object, compute: Callable[[], Any]) -> Any:
-            short = combine(key)
-            after[short] = before[short] if short in before else compute()
-            return after[short]
-
-        return remember
+        return known if known is not None and known.key == key else None
 
     def _fill_seed(self, draft: Draft, path: str) -> Draft:
         place = self._root / path
@@ -318,16 +304,17 @@ class Load:
             return ()
         settings = kind.csv_settings
 
-        def read() -> tuple[LaminaError, ...]:
+        key = combine(path, self._hashes.of(path), repr(settings))
+        known = self._earlier(_SEEDS, self._look.code_key)
+        if known is None or key not in known.sound:
             with (self._root / path).open("rb") as file:
                 content = file.read(_CHECKED_BYTES + 1)
             is_cut = len(content) > _CHECKED_BYTES
-            return problems_in(content[:_CHECKED_BYTES], path, settings, is_cut=is_cut)
-
-        if self._seeds is None:
-            self._seeds = self._remembering(_SEEDS)
-        found: tuple[LaminaError, ...] = self._seeds((path, self._hashes.of(path), repr(settings)), read)
-        return found
+            problems = problems_in(content[:_CHECKED_BYTES], path, settings, is_cut=is_cut)
+            if problems:
+                return problems
+        self._sound[key] = True
+        return ()
 
     def _text(self, path: str) -> str:
         return decode(read_bytes(self._root / path, path), path)
@@ -396,16 +383,18 @@ class Load:
             kept = {key: getattr(own, key) for key in ("audits", *SIGNAL.properties, *HOOK.properties)}
             return replace(found, model=replace(found.model, **kept))
 
-        windows: Remember[Windows] = self._remembering(_WINDOWS)
-        columns: Remember[ColumnFindings] = self._remembering(_COLUMNS)
+        windows: dict[str, Windows] = {}
+        columns: dict[str, ColumnFindings] = {}
+        known = self._earlier(_QUERIES, self._look.code_key) or Entry(key="")
+        self._new_entries[_QUERIES] = Entry(key=self._look.code_key, windows=windows, columns=columns)
         return resolve(
             drafts,
             sources,
             self._naming(),
             strict_sources=self._config.strict_sources,
             read_again=read_again,
-            remember=windows,
-            remember_columns=columns,
+            remember=_once(known.windows, windows),
+            remember_columns=_once(known.columns, columns),
         )
 
     def _check_targets(self, drafts: list[Draft]) -> None:
@@ -455,12 +444,23 @@ class Load:
         remembered.stamps = self._hashes.stamps()
         remembered.dependencies = self._dependencies
         kept = {path: one for path, one in self._new_entries.items() if self._may_be_kept(path, one)}
-        remembered.entries = pack(kept)
+        remembered.entries = pack(kept, ENTRIES, _KEPT)
         is_kept = graph is not None and not any(model.environment for model in graph.models.values())
         is_kept = is_kept and not holds_any(graph, self._config.environment.distinctive())
         remembered.graph_key = (self._look.graph_key() or "") if is_kept else ""
-        remembered.graph = pack(graph) if remembered.graph_key else b""
+        remembered.graph = pack(graph, GRAPH, "Graph") if remembered.graph_key else b""
         self._look.cache.save(remembered)
+
+
+def _once(before: Mapping[str, T], after: dict[str, T]) -> Remember[T]:
+    """Computes what follows from a key alone, unless an earlier load has."""
+
+    def remember(key: object, compute: Callable[[], T]) -> T:
+        short = combine(key)
+        after[short] = before[short] if short in before else compute()
+        return after[short]
+
+    return remember
 
 
 def _in_order(problems: list[LaminaError]) -> list[LaminaError]:

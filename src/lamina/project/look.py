@@ -11,6 +11,7 @@ from lamina.errors import EmptyProject, LaminaError, Location, UnreadableFile
 from lamina.project.cache import Dependencies, Hashes, code_key, combine, unpack
 from lamina.project.discover import CONFIG_FILE, discover
 from lamina.project.modules import ModuleFolders, capture
+from lamina.project.shapes import GRAPH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ class Look:
         graph_key = self.graph_key()
         if graph_key is None or graph_key != self.remembered.graph_key:
             return None
-        graph: Graph | None = unpack(self.remembered.graph)
+        graph: Graph | None = unpack(self.remembered.graph, GRAPH, "Graph")
         if graph is not None and self.hashes.has_learned:
             self.remembered.stamps = self.hashes.stamps()
             self.cache.save(self.remembered)

@@ -320,12 +320,17 @@ def _forget(gateway: Any) -> None:
 
 
 def _make_folders(settings: SparkSettings) -> None:
-    folders = [settings.home.absolute(), settings.log_folder]
+    home = settings.home.absolute()
+    # Workers of another user pass through the folder to a warehouse that they share, and to nothing else in it.
+    folders = {home: 0o711 if settings.shared_warehouse else 0o700, settings.log_folder: 0o700}
     if settings.has_embedded_catalog:
-        folders += [_local_warehouse(settings), settings.metastore_folder.parent]
-    for folder in folders:
+        warehouse = _local_warehouse(settings)
+        is_own = home in warehouse.parents and not settings.shared_warehouse
+        folders.setdefault(warehouse, 0o700 if is_own else 0o777)
+        folders.setdefault(settings.metastore_folder.parent, 0o700)
+    for folder, mode in folders.items():
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=mode, parents=True, exist_ok=True)
             probe = folder / f".write-test-{os.getpid()}"
             probe.write_bytes(b"x")
             probe.unlink()

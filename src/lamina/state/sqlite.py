@@ -106,10 +106,11 @@ class SqliteBackend:
     def _make(self) -> None:
         """Make the file and its tables, or bring them up to date; several processes may try at once."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Made here, so that no connection has to be opened with the right to make files.
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Made here, so that no connection has to be opened with the right to make files, and for its owner alone:
+            # SQLite gives what it puts beside the file the same rights.
             if not self._path.exists():
-                self._path.touch()
+                self._path.touch(mode=0o600)
         except OSError as problem:
             raise StateUnwritable(
                 f"the state file `{self._path}` cannot be made: {problem.strerror}",
