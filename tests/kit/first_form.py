@@ -38,7 +38,7 @@ SET spark.some.mark = @mark;
 SELECT ds, @lowered(x) AS x FROM raw.orders WHERE ds BETWEEN @start_ds AND @end_ds
 """,
     "models/totals.sql": """MODEL (name shop.totals, kind FULL, owner ann);
-SELECT ds, x, @mark AS mark FROM shop.orders /* all of them */ WHERE region = @region
+SELECT ds, x, @mark AS mark FROM shop.orders /* all of them */ WHERE x <> @region
 """,
     "models/often.sql": """MODEL (name shop.often, kind FULL);
 SELECT ds, x, @IF(@region = 'eu', 1, 2) AS r, @EVAL(@plain + 1) AS n, @IF(@execution_ds > '2024', 1, 2) AS t
