@@ -285,6 +285,9 @@ def file(ctx): ...
 @verify(depends_on=export, severity="warn")
 def enough(ctx): ...
 
+@lamina.asset(columns=["id", "name"])
+def named(ctx): ...
+
 @hook
 def named_by_models(context): ...
 
@@ -298,7 +301,15 @@ raise RuntimeError("nobody runs this")
 def test_nodes_in_python_are_said_not_to_run(project):
     folder = project({**MODEL, "python/deep/nodes.py": NODES})
     found = [(notice.node, notice.location.line) for notice in folder.graph().warnings]
-    assert found == [("raw.orders", 6), ("export", 9), ("bare", 12), ("file", 15), ("enough", 18), ("after", 24)]
+    assert found == [
+        ("raw.orders", 6),
+        ("export", 9),
+        ("bare", 12),
+        ("file", 15),
+        ("enough", 18),
+        ("named", 21),
+        ("after", 27),
+    ]
     assert {code for code, _, _ in said(folder)} == {"LAM-WARN-043"}
 
 
@@ -324,6 +335,7 @@ def test_nodes_in_python_are_said_not_to_run(project):
         ('@check(severty="warn")', "no argument `severty`", "did you mean `severity`?"),
         ('@hook(on="before")', "`on` of", None),
         ('@hook(on="before_model", models=[1])', "`models` of", None),
+        ('@asset(columns=["id", 1])', "`columns` of", None),
         ("@asset(unique_key='id')", "no argument `unique_key`", None),
     ],
 )
