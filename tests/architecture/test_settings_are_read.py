@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lamina.app.project_values import ProjectSettings
-from lamina.app.requests import PlanRequest, PromoteRequest
+from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
 from lamina.graph import kinds
 from lamina.graph.model import Model, Source
 from lamina.planning.inputs import Flags
@@ -59,12 +59,11 @@ def read_in_code() -> frozenset[str]:
     return frozenset(found)
 
 
+ASKED = (ProjectSettings, Flags, PlanRequest, PromoteRequest, AuditsRequest, SourceColumnsRequest)
 CLASSES = (*kinds.KINDS, kinds.IncrementalPolicy, kinds.CsvSettings, kinds.TimeColumn, Model, Source)
 
 
-@pytest.mark.parametrize(
-    "cls", [*CLASSES, ProjectSettings, Flags, PlanRequest, PromoteRequest], ids=lambda c: c.__name__
-)
+@pytest.mark.parametrize("cls", [*CLASSES, *ASKED], ids=lambda c: c.__name__)
 def test_every_field_is_read_by_something_that_acts_on_it(cls: type):
     names = {field.name for field in fields(cls)} - {name for name in SAID if cls in CLASSES}
     assert sorted(names - read_in_code()) == []

@@ -8,10 +8,13 @@ from lamina.errors import (
     BadConfigValue,
     BadPropertyValue,
     BadPythonModel,
+    LaminaError,
     SyntaxProblem,
     UnknownConfigKey,
     UnknownProperty,
 )
+from lamina.project.config import read_config
+from lamina.project.config_shape import ConfigFile, DefaultsSection, TargetSection
 
 MODEL = {"models/a.sql": "MODEL (name a, kind FULL);\nSELECT 1 AS x\n"}
 
@@ -102,6 +105,14 @@ def test_keys_of_other_tools_and_a_name_that_nobody_reads_are_said(project):
         ("LAM-WARN-046", "sources/raw.yml", 3),
         ("LAM-WARN-046", "sources/raw.yml", 1),
         ("LAM-WARN-046", "sources/raw.yml", 5),
+    ]
+
+
+def test_parts_of_a_name_that_are_left_out_are_said(project):
+    text = "- {name: raw.a, schema: lake}\n- {name: b, catalog: lake}\n- {name: c, schema: raw, catalog: lake}\n"
+    assert said(project({**MODEL, "sources/raw.yml": text})) == [
+        ("LAM-WARN-046", "sources/raw.yml", 1),
+        ("LAM-WARN-046", "sources/raw.yml", 2),
     ]
 
 
@@ -274,6 +285,9 @@ def file(ctx): ...
 @verify(depends_on=export, severity="warn")
 def enough(ctx): ...
 
+@lamina.asset(columns=["id", "name"])
+def named(ctx): ...
+
 @hook
 def named_by_models(context): ...
 
@@ -287,7 +301,15 @@ raise RuntimeError("nobody runs this")
 def test_nodes_in_python_are_said_not_to_run(project):
     folder = project({**MODEL, "python/deep/nodes.py": NODES})
     found = [(notice.node, notice.location.line) for notice in folder.graph().warnings]
-    assert found == [("raw.orders", 6), ("export", 9), ("bare", 12), ("file", 15), ("enough", 18), ("after", 24)]
+    assert found == [
+        ("raw.orders", 6),
+        ("export", 9),
+        ("bare", 12),
+        ("file", 15),
+        ("enough", 18),
+        ("named", 21),
+        ("after", 27),
+    ]
     assert {code for code, _, _ in said(folder)} == {"LAM-WARN-043"}
 
 
@@ -313,6 +335,7 @@ def test_nodes_in_python_are_said_not_to_run(project):
         ('@check(severty="warn")', "no argument `severty`", "did you mean `severity`?"),
         ('@hook(on="before")', "`on` of", None),
         ('@hook(on="before_model", models=[1])', "`models` of", None),
+        ('@asset(columns=["id", 1])', "`columns` of", None),
         ("@asset(unique_key='id')", "no argument `unique_key`", None),
     ],
 )
@@ -352,6 +375,11 @@ def test_run_despite_unchanged_is_said_to_have_no_effect_yet(project):
     folder = project({"models/a.sql": f"{text}  run_despite_unchanged 24h\n);\nSELECT 1 AS x\n"})
     (notice,) = folder.graph().warnings
     assert (notice.code, notice.node, notice.location.line) == ("LAM-WARN-040", "eu.a", 5)
+    folder.write(
+        {"models/a.sql": "MODEL (name @{name}, gateway main, blueprints ((name := a), (name := b))); SELECT 1 AS x"}
+    )
+    (notice,) = folder.graph().warnings
+    assert (notice.code, notice.node) == ("LAM-WARN-046", "shop.a")
 
 
 def test_settings_of_targets_that_belong_to_later_releases_are_said(project):
@@ -448,3 +476,100 @@ def test_properties_of_views_that_are_kept_by_others_are_refused(project, name):
     text = f"MODEL (name a, kind FULL,\n  virtual_properties ('{name}' = 'x'));\nSELECT 1 AS x\n"
     problem = project({"models/a.sql": text}).problem()
     assert (problem.code, problem.location.line) == ("LAM-DEF-001", 2)
+
+
+# --- every key --------------------------------------------------------------------------------------------------------
+DEFAULTS = {
+    "kind": "FULL",
+    "dialect": "duckdb",
+    "cron": "'@hourly'",
+    "cron_tz": "Europe/Berlin",
+    "owner": "ada",
+    "start": "2024-01-01",
+    "table_format": "delta",
+    "storage_format": "orc",
+    "seed_copy": "always",
+    "on_destructive_change": "allow",
+    "on_additive_change": "error",
+    "physical_properties": "{a: 1}",
+    "virtual_properties": "{a: 1}",
+    "session_properties": "{a: 1}",
+    "audits": "[not_null(columns := (x))]",
+    "optimize_query": "true",
+    "allow_partials": "true",
+    "interval_unit": "hour",
+    "enabled": "false",
+    "formatting": "true",
+    "batch_concurrency": "2",
+    "pre_statements": "[SELECT 1]",
+    "post_statements": "[SELECT 1]",
+    "on_virtual_update": "[SELECT 1]",
+}
+"""What a model makes of each of them is the matter of tests/unit/app/test_every_setting.py."""
+
+KEYS = {
+    "name": ("name: shop", "name: store"),
+    "mode": ("", "mode: direct"),
+    "spark": ("", "spark: {master: 'local[2]'}"),
+    "state": ("", "state: sqlite:///other.db"),
+    "targets": ("", "targets: {prod: {schema: other}}"),
+    "default_target": ("targets: {a: {schema: a}, b: {schema: b}}", "default_target: b"),
+    "variables": ("", "variables: {a: 1}"),
+    "unsuffixed_environment": ("", "unsuffixed_environment: live"),
+    "strict_sources": ("", "strict_sources: true"),
+    "replay_on_change": ("", "replay_on_change: forward"),
+    "concurrency": ("", "concurrency: 7"),
+}
+TARGET = {
+    "schema": "other",
+    "schema_suffix": "_x",
+    "reuse_from": "b",
+    "reuse_hard_copy": "true",
+    "defer_sources_to": "b",
+    "spark": "{master: 'local[2]', config: {spark.a: 1}, shared_warehouse: true}",
+    "state": "sqlite:///other.db",
+    "variables": "{a: 1}",
+}
+
+
+@pytest.mark.parametrize("key", DefaultsSection.model_fields)
+def test_every_default_reaches_models_or_is_said(project, key):
+    kind = "INCREMENTAL_BY_TIME_RANGE (time_column ds)"
+    models = {
+        "models/a.sql": f"MODEL (name a, kind {kind});\nSELECT ds, x FROM raw.t\n",
+        "models/b.sql": "MODEL (name b); SELECT 1 AS x",
+    }
+    before = project({**models, "lamina.yaml": "name: shop\n"})
+    config, plain = before.open().config(), before.graph()
+    before.write({"lamina.yaml": f"name: shop\ndefaults:\n  {key}: {DEFAULTS[key]}\n"})
+    try:
+        found = before.graph()
+    except LaminaError:
+        assert key == "enabled"
+        return
+    has_other_settings = before.open().config().settings() != config.settings()
+    assert (found.models, found.warnings) != (plain.models, plain.warnings) or has_other_settings
+
+
+@pytest.mark.parametrize("key", [key for key in ConfigFile.model_fields if key != "defaults"])
+def test_every_key_of_the_configuration_says_something(key):
+    given, changed = KEYS[key]
+    base = "name: shop\n" if key != "name" else ""
+    after = changed if key == "name" else f"{base}{given}\n{changed}"
+    assert read_config(after) != read_config(f"{base}{given}\n")
+
+
+@pytest.mark.parametrize("key", [info.alias or name for name, info in TargetSection.model_fields.items()])
+def test_every_key_of_a_target_says_something(key):
+    base = "name: shop\ntargets: {a: {%s}, b: {schema: b}}\n"
+    assert read_config(base % f"{key}: {TARGET[key]}") != read_config(base % "")
+
+
+def test_python_models_are_looked_at_like_others(project):
+    text = (
+        "from lamina import model\n\n@model('p', kind='FULL', columns={'x': 'int'}, gateway='main', end='2024-01-05',\n"
+    )
+    folder = project({"models/p.py": f"{text}       start='2024-01-01')\ndef execute(context, **kwargs): ...\n"})
+    assert said(folder) == [("LAM-WARN-046", "models/p.py", 3)] * 2
+    found = [notice.message.partition(" (")[0] for notice in folder.graph().warnings]
+    assert found == ["`gateway` of `p`", "`end` of `p`"]

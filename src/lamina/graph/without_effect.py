@@ -36,7 +36,11 @@ def each_place_once(notices: Iterable[Notice]) -> tuple[Notice, ...]:
     for notice in notices:
         place = notice.location
         is_placed = place is not None and place.line is not None
-        found.setdefault((notice.code, place) if is_placed else (notice.code, notice.message, notice.node), notice)
+        # What it is about stands in front of whose it is.
+        about = notice.message.partition(" of `")[0]
+        found.setdefault(
+            (notice.code, place, about) if is_placed else (notice.code, notice.message, notice.node), notice
+        )
     return tuple(found.values())
 
 

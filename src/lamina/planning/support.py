@@ -128,6 +128,7 @@ def _never_run(model: Model) -> Iterator[Notice]:
                 code="LAM-WARN-022",
                 message=f"statements {place} of `{model.name}` never run: kind EMBEDDED has neither batches nor a view",
                 node=model.name,
+                location=model.location,
             )
 
 
@@ -171,16 +172,19 @@ def limitations(graph: Graph, concurrency: int | None = None) -> Iterator[Notice
                 code="LAM-WARN-019",
                 message=f"`clustered_by` of `{model.name}` has no effect on {table_format.title} tables",
                 node=model.name,
+                location=model.location,
             )
         if folds(model.kind) and model.kind.policy.auto_restatement_cron is not None:
             yield Notice(
                 code="LAM-WARN-017",
                 message=f"`auto_restatement_cron` of `{model.name}` has no effect: {model.kind.name} has no intervals",
                 node=model.name,
+                location=model.location,
             )
         if isinstance(model.kind, View) and model.kind.materialized:
             yield Notice(
                 code="LAM-WARN-012",
                 message=f"`{model.name}` asks for a materialized view; Spark has none, so it becomes a plain view",
                 node=model.name,
+                location=model.location,
             )

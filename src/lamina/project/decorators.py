@@ -197,6 +197,15 @@ def types() -> Parameter:
     return Parameter(expected="a mapping of names to types of Spark", fits=fits)
 
 
+def types_or_names() -> Parameter:
+    """Names of columns, with their types or alone."""
+    with_types, alone = types(), texts()
+    return Parameter(
+        expected="a mapping of names to types of Spark, or a list of names",
+        fits=lambda node: with_types.fits(node) or (isinstance(node, ast.List | ast.Tuple) and alone.fits(node)),
+    )
+
+
 def cron() -> Parameter:
     """A schedule."""
 

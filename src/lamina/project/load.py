@@ -102,10 +102,10 @@ class Load:
             *self._read_all(self._files.sql_models, self._sql_file),
             *self._read_all(self._files.python_models, self._python_file),
         ]
+        self._read_without_effect()
         drafts = self._with_functions(SIGNAL, self._files.signals, self._with_seeds(drafts))
         drafts = self._with_audits(self._with_functions(HOOK, self._files.python, drafts))
         sources = self._audits_apart(self._read_all(self._files.sources, self._source_file))
-        self._read_without_effect()
         graph: Graph | None = None
         try:
             # With files missing, references to them would look like tables that nothing defines.
@@ -219,7 +219,9 @@ class Load:
         """The drafts with the code of the functions they name, which an edit of a model's file does not read again."""
         if role is HOOK and not names_any(drafts, role):
             return drafts
-        captures: list[Capture] = self._read_all(files, lambda file: (self._look.capture(file.path),))
+        broken = {problem.location.file for problem in self._problems if problem.location is not None}
+        whole = tuple(file for file in files if file.path not in broken)
+        captures: list[Capture] = self._read_all(whole, lambda file: (self._look.capture(file.path),))
         if len(captures) < len(files):
             # What broken files would have defined is not the fault of those who use it.
             return drafts

@@ -18,6 +18,7 @@ from lamina.project.decorators import (
     text,
     texts,
     types,
+    types_or_names,
     value_of,
 )
 
@@ -45,7 +46,7 @@ PARAMETERS: Mapping[str, Mapping[str, Parameter]] = {
         "cron": cron(),
     },
     "task": {**_COMMON, "cron": cron()},
-    "asset": {**_COMMON, "columns": types(), "cron": cron()},
+    "asset": {**_COMMON, "columns": types_or_names(), "cron": cron()},
     "check": {**_COMMON, "severity": choice("error", "warn"), "cron": cron()},
     "hook": {**_COMMON, "on": choice("before_model", "after_model"), "models": texts()},
 }

@@ -163,6 +163,11 @@ class _Reader:
                     yield no_effect_yet(FRESHNESS, f"`freshness` of `{name}`", why, location, name)
                 else:
                     yield no_effect(f"`{key}` of `{name}`", _WITHOUT_EFFECT[key], location, name)
+        for key in ("catalog", "schema"):
+            if entry.get(key) is not None and str(entry[key]).lower() not in name.split("."):
+                location = self._text.key_location((*path, key))
+                why = f"the table is read as `{name}`; write all of its name in one place"
+                yield no_effect(f"`{key}: {entry[key]}` of `{name}`", why, location, name)
         if entry.get("table") and entry.get("name") and str(entry["table"]) != str(entry["name"]):
             location = self._text.key_location((*path, "name"))
             why = f"the table is read as `{name}`, and queries must call it so"
