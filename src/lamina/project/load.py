@@ -11,6 +11,7 @@ from lamina.errors import (
     BadSeed,
     LaminaError,
     Location,
+    SyntaxProblem,
     UnknownColumn,
     UnknownMacro,
     raise_all,
@@ -134,6 +135,10 @@ class Load:
                 found.extend(read(file))
             except LaminaError as error:
                 self._problems.extend(error.problems)
+            except RecursionError:
+                place = Location(file=file.path, line=1)
+                message = f"`{file.path}` is nested too deep to be read"
+                self._problems.append(SyntaxProblem(message, hint="take parts of it out", location=place))
         return found
 
     def _remembered_or(self, file: ProjectFile, key: str, read: Callable[[], Entry]) -> Entry:

@@ -142,6 +142,10 @@ def _parse(source: str, file: str) -> ast.Module:
         ) from None
     except ValueError as error:
         raise BadPythonModel(f"`{file}` is not valid Python: {error}", location=Location(file=file, line=1)) from None
+    except (RecursionError, MemoryError):
+        # What Python's parser says when its own stack is full.
+        message = f"`{file}` is nested too deep for Python"
+        raise BadPythonModel(message, hint="take parts of it out", location=Location(file=file, line=1)) from None
 
 
 def _imports(tree: ast.Module, name: str, *, is_package: bool) -> Iterator[str]:

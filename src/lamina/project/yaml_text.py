@@ -13,6 +13,8 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _DEEPEST = 50
 # Aliases of aliases can make a few lines as large as the memory.
 _MOST_VALUES = 200_000
+_MOST_DIGITS = 1000
+_TOO_LARGE = 10**_MOST_DIGITS
 
 
 class BadYaml(LaminaError):
@@ -22,7 +24,7 @@ class BadYaml(LaminaError):
 def read_yaml(text: str, file: str) -> YamlText:
     """Read one YAML document; an empty one has the value None. Raises `BadYaml`."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _Composer(text, file).get_single_node()
         reader = _Reader(file)
         value = reader.read(root, ()) if root is not None else None
     except yaml.MarkedYAMLError as error:
@@ -41,6 +43,26 @@ def read_yaml_value(text: str) -> Any:
         return read_yaml(text, "").value
     except BadYaml:
         return text
+
+
+class _Composer(yaml.SafeLoader):
+    """Builds the nodes of one document; goes down with every level, so that it counts them."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text)
+        self._file = file
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self._depth > _DEEPEST:
+            mark = self.get_mark()
+            place = Location(file=self._file, line=mark.line + 1, column=mark.column + 1)
+            raise BadYaml(f"`{self._file}` is nested more than {_DEEPEST} levels deep", location=place)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 class _Reader:
@@ -62,9 +84,15 @@ class _Reader:
         if node.tag == _TIMESTAMP:
             return node.value
         try:
-            return self._constructor.construct_object(node, deep=True)
-        except ValueError as error:
-            raise BadYaml(f"`{node.value}` is not a value of YAML: {error}", location=self._place(node)) from None
+            value = self._constructor.construct_object(node, deep=True)
+        except (ValueError, LookupError, OverflowError) as error:
+            said = "" if isinstance(error, LookupError) else f": {error}"
+            raise BadYaml(f"`{_shown(node)}` is not a value of YAML{said}", location=self._place(node)) from None
+        if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+            raise BadYaml(f"a number has more than {_MOST_DIGITS} digits", location=self._place(node))
+        if isinstance(value, bytes):
+            raise BadYaml("a value is binary", hint="write it as text", location=self._place(node))
+        return value
 
     def _mapping(self, node: yaml.MappingNode, path: YamlPath) -> dict[str, Any]:
         if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
@@ -87,3 +115,8 @@ class _Reader:
     def _place(self, node: yaml.Node) -> Location:
         mark = node.start_mark
         return Location(file=self._file, line=mark.line + 1, column=mark.column + 1)
+
+
+def _shown(node: yaml.Node) -> str:
+    text = str(node.value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

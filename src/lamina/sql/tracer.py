@@ -470,8 +470,8 @@ def _is_windowed(function: exp.Expr) -> bool:
 
 
 def _ordinal(expression: exp.Expr) -> int | None:
-    is_number = isinstance(expression, exp.Literal) and not expression.is_string and expression.this.isdigit()
-    return int(expression.this) if is_number else None
+    is_number = isinstance(expression, exp.Literal) and not expression.is_string and expression.this.isdecimal()
+    return int(expression.this) if is_number and len(expression.this) < 10 else None
 
 
 def _has_ordinals(group: exp.Expr) -> bool:

@@ -264,7 +264,7 @@ class _TypeReader:
         numbers: list[int] = []
         while True:
             word = self._next() or ""
-            if not word.isdigit():
+            if not word.isdecimal() or len(word) > 9:
                 raise _UnknownType("")
             numbers.append(int(word))
             mark = self._next()

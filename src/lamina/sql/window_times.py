@@ -141,7 +141,7 @@ def read_shift(node: exp.Expr) -> Shift | None:
 
 def _number(node: exp.Expr | None) -> int | None:
     if isinstance(node, exp.Literal):
-        return int(node.this) if re.fullmatch(r"[+-]?[0-9]+", node.this) else None
+        return int(node.this) if re.fullmatch(r"[+-]?[0-9]{1,18}", node.this) else None
     if isinstance(node, exp.Mul):
         one, other = _number(node.this), _number(node.expression)
         return None if one is None or other is None else one * other
