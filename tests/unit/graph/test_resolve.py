@@ -410,6 +410,12 @@ def test_a_column_that_a_parent_does_not_have_is_named_with_its_place_and_the_ne
     assert error.node == "shop.m"
 
 
+def test_a_name_in_front_of_a_dot_that_is_neither_table_nor_column_is_named():
+    (error,) = problems_of({"orders": ORDERS, "m": model("shop.m", "SELECT ordr.status FROM orders AS ord")})
+    assert error.message == "no table or column here is called `ordr`"
+    assert error.hint == "did you mean `ord`?"
+
+
 def test_every_missing_column_of_the_project_is_named_at_once_with_other_problems():
     found = problems_of(
         {
