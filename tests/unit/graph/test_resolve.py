@@ -192,6 +192,11 @@ def test_undeclared_sources_can_be_refused():
     (error,) = problems_of({"a": model("a", "SELECT x\nFROM raw.t")}, strict=True)
     assert isinstance(error, UndeclaredSource)
     assert (error.location.file, error.location.line) == ("models/a.sql", 3)
+    files = {"a": model("orders", "SELECT 1 AS x"), "b": model("b", "SELECT x FROM shop.order")}
+    (error,) = problems_of(files, strict=True)
+    assert error.hint == (
+        "did you mean `shop.orders`? Otherwise declare it in `sources/`, or set `strict_sources: false`"
+    )
 
 
 def test_a_source_may_not_be_a_model_too():
