@@ -130,7 +130,11 @@ def statements_request(
         node=model.name,
         environment=names.revision.environment,
         statements=tuple(
-            Statement(sql=resolve_statement(text, names.resolve, {THIS_MODEL: view}), location=written.source.location)
+            Statement(
+                sql=resolve_statement(text, names.resolve, {THIS_MODEL: view}),
+                location=written.source.location,
+                written=written.source,
+            )
             for written in model.body.on_virtual_update
             if (text := _expanded(model, written, execution, load_macros).strip())
         ),

@@ -120,11 +120,12 @@ class _Resolver:
         too_late = {model.name, *self._graph.descendants([model.name])}
         near = near_names(node, [name for name in self._graph.models if name not in too_late])
         hint = f"did you mean `{near[0]}`?" if near else None
+        ways = "declare it in `sources/`, or set `strict_sources: false`"
         if self._strict:
             self.problems.append(
                 UndeclaredSource(
                     f"nothing defines the table `{node}`, read by audit `{call.name}` of `{model.name}`",
-                    hint=hint or "declare it in `sources/`, or set `strict_sources: false`",
+                    hint=f"{hint} Otherwise {ways}" if hint else ways,
                     location=call.location,
                     node=model.name,
                 )

@@ -94,11 +94,15 @@ def _error(
     near = get_close_matches(missing.name.lower(), list(spelled), n=1)
     listed = ", ".join(f"`{name}`" for name in missing.known[:_MOST_SHOWN])
     more = f" and {len(missing.known) - _MOST_SHOWN} more" if len(missing.known) > _MOST_SHOWN else ""
-    hint = f"did you mean `{spelled[near[0]]}`?" if near else f"the columns here are {listed}{more}"
+    things = "tables" if missing.is_qualifier else "columns"
+    hint = f"did you mean `{spelled[near[0]]}`?" if near else f"the {things} here are {listed}{more}"
+    message = f"`{asked}` has no column `{missing.name}`" if asked else f"no table here has a column `{missing.name}`"
+    if missing.is_qualifier:
+        message = f"no table or column here is called `{missing.name}`"
     if table is not None and table in declared:
         hint += f"; if the table has this column, declare it in `{(declared[table].location or Location()).file}`"
     return UnknownColumn(
-        f"`{asked}` has no column `{missing.name}`" if asked else f"no table here has a column `{missing.name}`",
+        message,
         hint=hint,
         location=place_of(written, text, missing.offset),
         node=model.name,

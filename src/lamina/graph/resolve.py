@@ -43,6 +43,7 @@ Found = TypeVar("Found")
 
 # Looking for near names costs the size of the project each time; beyond so many tables nobody reads the hints.
 _MOST_HINTS = 20
+_DECLARE = "declare it in `sources/`, or set `strict_sources: false`"
 _SPARK_CATALOG = "spark_catalog"
 _PHYSICAL_ENDING = "__lamina"
 
@@ -230,7 +231,7 @@ class _Resolver:
                 self._problems.append(
                     UndeclaredSource(
                         f"nothing defines the table `{name}`, read by {shown_names(asking)}",
-                        hint=hint or "declare it in `sources/`, or set `strict_sources: false`",
+                        hint=f"{hint} Otherwise {_DECLARE}" if hint else _DECLARE,
                         location=found[0][1].location,
                         node=asking[0],
                     )

@@ -40,6 +40,8 @@ TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, Toke
 _MACRO = re.compile(r"@[@{\w'\"]")
 # An `@` behind a letter or digit belongs to the name.
 _QUOTED_MACRO = re.compile(r"(?<![^\W_])@@?[^\W\d]")
+# Some dialects quote names the way that headers quote texts, which have other signs in them.
+_DOUBLE_QUOTED_NAME = re.compile(r'"[\w@{}-]+"')
 _TOKEN_FAULT = re.compile(r"(?:Missing (?P<quote>.+) )?from \d+:(?P<offset>\d+)")
 
 
@@ -115,6 +117,8 @@ class Lexed:
         token = self.tokens[index]
         if token.token_type == TokenType.IDENTIFIER:
             written = self.lexeme(index)
+            if written.startswith('"') and _DOUBLE_QUOTED_NAME.fullmatch(written) is None:
+                return False
             return "@{" in written or (not self.is_expanded and _QUOTED_MACRO.search(written) is not None)
         if token.token_type in TEXTS or self.fragment.text[token.start] == '"':
             return False

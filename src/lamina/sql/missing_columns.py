@@ -59,6 +59,8 @@ class MissingColumn:
     table: str | None
     """The table behind it, by the text of its name in lower case."""
     known: tuple[str, ...]
+    is_qualifier: bool = False
+    """It stands in front of a dot, where it may also name a table; `known` are then the names of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,21 +331,24 @@ class _Reader:
         if asked:
             self._miss(parts[: length + 1], asked)
         elif len(words) <= 2:
-            self._miss(parts[:1], [relation for level in scope.chain() for relation in level.relations])
+            everything = [relation for level in scope.chain() for relation in level.relations]
+            self._miss(parts[:1], everything, is_qualifier=len(words) > 1)
 
-    def _miss(self, parts: Sequence[exp.Expr], asked: Sequence[_Relation]) -> None:
+    def _miss(self, parts: Sequence[exp.Expr], asked: Sequence[_Relation], *, is_qualifier: bool = False) -> None:
         meta = parts[0].meta
         if not asked or "start" not in meta:
             return
-        known = {name: None for relation in asked for name in (relation.columns or {}).values()}
+        names = (relation.words[-1:] if is_qualifier else (relation.columns or {}).values() for relation in asked)
+        known = dict.fromkeys(name for each in names for name in each)
         self.missing.append(
             MissingColumn(
                 written=".".join(part.name for part in parts),
                 name=parts[-1].name,
                 offset=meta["start"],
                 relation=".".join(part.name for part in parts[:-1]) or None,
-                table=asked[0].table if len(asked) == 1 else None,
+                table=asked[0].table if len(asked) == 1 and not is_qualifier else None,
                 known=tuple(known),
+                is_qualifier=is_qualifier,
             )
         )
 

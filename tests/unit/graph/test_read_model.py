@@ -284,6 +284,37 @@ def test_variables_in_quoted_names_are_filled_in_wherever_macros_are_allowed():
     assert dict(model.body.macros.variables) == {"schema": "raw", "part": "day"}
 
 
+def test_variables_in_quoted_names_reach_kinds_audits_and_blueprints():
+    (model,) = (
+        draft.model
+        for draft in read(
+            """MODEL (
+              name `@{who}`.`@what`, blueprints ((who := ann, what := orders)), dialect spark,
+              kind INCREMENTAL_BY_UNIQUE_KEY (unique_key (`@key`, `other`)),
+              audits (mine, not_null(columns := (`@key`))), depends_on (`@who`.`b`)
+            );
+            SELECT 1 AS id, 2 AS other FROM `@who`.`c`;
+            AUDIT (name mine); SELECT * FROM @this_model WHERE `@key` IN (SELECT id FROM `@{who}`.d)""",
+            variables={"key": "id"},
+        )
+    )
+    assert model.name == "ann.orders"
+    assert model.kind.unique_key == ("`id`", "`other`")
+    mine, not_null = model.audits
+    assert "`id` IN (SELECT id FROM `ann`.d)" in mine.code.query.expanded
+    assert "`id`" in not_null.code.query.expanded
+
+
+def test_double_quoted_names_are_filled_in_where_the_dialect_quotes_names_so():
+    model = read_one(
+        'MODEL (name "@schema".orders, kind FULL, dialect postgres, cron "@daily", description "by @{who} at @home");'
+        'SELECT "@col" FROM "@schema"."t"',
+        variables={"schema": "raw", "col": "id"},
+    )
+    assert (model.name, model.cron, model.description) == ("raw.orders", "@daily", "by @{who} at @home")
+    assert model.body.query.expanded.strip() == 'SELECT "id" FROM "raw"."t"'
+
+
 def test_names_with_a_sign_of_their_own_leave_a_model_what_it_was():
     text = "MODEL (name a, kind FULL, clustered_by (`u@h`, `@stamp`)); SELECT 1 AS `u@h`, 2 AS `@stamp` FROM t"
     model = read_one(text)

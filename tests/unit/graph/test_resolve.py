@@ -192,6 +192,11 @@ def test_undeclared_sources_can_be_refused():
     (error,) = problems_of({"a": model("a", "SELECT x\nFROM raw.t")}, strict=True)
     assert isinstance(error, UndeclaredSource)
     assert (error.location.file, error.location.line) == ("models/a.sql", 3)
+    files = {"a": model("orders", "SELECT 1 AS x"), "b": model("b", "SELECT x FROM shop.order")}
+    (error,) = problems_of(files, strict=True)
+    assert error.hint == (
+        "did you mean `shop.orders`? Otherwise declare it in `sources/`, or set `strict_sources: false`"
+    )
 
 
 def test_a_source_may_not_be_a_model_too():
@@ -408,6 +413,12 @@ def test_a_column_that_a_parent_does_not_have_is_named_with_its_place_and_the_ne
     assert error.hint == "did you mean `status`?"
     assert error.location == Location(file="models/m.sql", line=4, column=3)
     assert error.node == "shop.m"
+
+
+def test_a_name_in_front_of_a_dot_that_is_neither_table_nor_column_is_named():
+    (error,) = problems_of({"orders": ORDERS, "m": model("shop.m", "SELECT ordr.status FROM orders AS ord")})
+    assert error.message == "no table or column here is called `ordr`"
+    assert error.hint == "did you mean `ord`?"
 
 
 def test_every_missing_column_of_the_project_is_named_at_once_with_other_problems():

@@ -305,6 +305,8 @@ class TestMacros:
         assert value("'@daily'", "cron") == text("@daily")
         assert value('"ann@shop.org"', "owner") == text("ann@shop.org", '"')
         assert value('"ann@shop.org"', "owner", dialect="duckdb") == text("ann@shop.org", '"')
+        assert value('"ask @ann and @{bob}"', "description", dialect="duckdb") == text("ask @ann and @{bob}", '"')
+        assert isinstance(value('"@schema"', "owner", dialect="duckdb"), MacroValue)
         assert value("`ann@shop`", "owner") == value("`ann@shop`", "tags")
         assert not isinstance(read_value("owner", fragment("`@ann`"), is_expanded=True), MacroValue)
 
