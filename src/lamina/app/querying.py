@@ -11,7 +11,7 @@ from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
 from lamina.app.storage import rows_gone
 from lamina.environments.pointers import Revision
-from lamina.errors import LaminaError, UsageError
+from lamina.errors import LaminaError, SyntaxProblem, UsageError
 from lamina.graph.catalogs import catalogs_used
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import folds, has_intervals
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.sql.query import QueryShape
     from lamina.timeline.interval import Instant
 
 
@@ -117,7 +118,7 @@ class Querying(Looking):
             heads={name: heads[place] for name, place in physical.items() if place in heads},
             load_macros=self._ports.load_macros,
         )
-        written = [reference.name.to_text() for reference in analyse_query(sql, "spark").references]
+        written = [reference.name.to_text() for reference in _read_query(sql).references]
         nodes = {text: node for text in written if (node := node_for(text, models, settings.schema)) is not None}
         shown = {name: place for name, place in physical.items() if place in heads}
         storage = self._storage_read("query", models.values())
@@ -158,6 +159,16 @@ class Querying(Looking):
             LoadRequest(versions=tuple((version.node, version.version) for version in versions.values()))
         )
         return physical_names(graph, versions, loaded)
+
+
+def _read_query(sql: str) -> QueryShape:
+    """What a query reads; a statement that makes a table is refused with what makes one."""
+    try:
+        return analyse_query(sql, "spark")
+    except SyntaxProblem as error:
+        if sql.lstrip()[:6].lower() == "create":
+            error.hint = "a query only reads; `lamina source register` makes files a table that queries can read"
+        raise
 
 
 def _render_interval(model: Model, start: str | None, end: str | None, now: Instant) -> Interval | None:

@@ -55,3 +55,12 @@ def test_an_unknown_format_comes_with_the_nearest():
 def test_what_the_catalog_has_is_left_alone():
     with pytest.raises(NameTaken):
         register(place().process(), "raw.a")
+
+
+def test_a_query_that_would_make_a_table_is_told_what_makes_one():
+    here = place()
+    with pytest.raises(LaminaError) as caught:
+        here.process().application().query(
+            "CREATE TABLE raw.x USING csv LOCATION '/x'", environment=None, now=instant("2024-01-05"), limit=None
+        )
+    assert "`lamina source register`" in (caught.value.hint or "")
