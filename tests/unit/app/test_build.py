@@ -467,3 +467,14 @@ def test_a_query_is_rendered_by_the_files_or_by_what_an_environment_runs():
     assert shown["shop.orders"] in rendered("shop.totals", "prod")
     with pytest.raises(UnknownEnvironment):
         rendered("shop.orders", "dev")
+
+
+def test_intervals_of_a_shared_model_name_what_the_baseline_has_not_written_yet():
+    place = shop()
+    place.build("2024-01-03")
+    place.build("2024-01-03", environment="dev")
+    request = PlanRequest(command="run", now=instant("2024-01-05"), environment="dev")
+    found = place.process().application().intervals("orders", request)
+    assert found.covered == ranges(("2024-01-01", "2024-01-03"))
+    assert found.missing == ranges(("2024-01-03", "2024-01-05"))
+    assert "shared with the baseline `prod`" in found.explanation
