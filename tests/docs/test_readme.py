@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from lamina import Project
 from lamina.cli.main import cli
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,6 +32,34 @@ def test_a_command_of_the_readme_can_be_called(line: str) -> None:
 @pytest.mark.parametrize("target", [line.split()[1] for line in COMMANDS if line.startswith("make ")])
 def test_a_make_target_of_the_readme_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def _commands(group: click.Group, path: str = "") -> set[str]:
+    context = click.Context(group)
+    found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    groups = {name: each for name, each in found.items() if isinstance(each, click.Group)}
+    return {f"{path}{name}" for name in found.keys() - groups.keys()}.union(
+        *(_commands(each, f"{path}{name} ") for name, each in groups.items())
+    )
+
+
+def test_the_commands_of_this_release_are_listed() -> None:
+    (listed,) = re.findall(r"^- (`init`.*?)\.$", README, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`([^`]+)`", listed)) == _commands(cli)
+
+
+def test_the_model_that_is_shown_is_the_one_that_init_writes() -> None:
+    (model,) = re.findall(r"```sql\n(.*?)```", README, re.DOTALL)
+    template = ROOT / "src" / "lamina" / "project" / "templates" / "shop" / "models"
+    assert any(model in path.read_text(encoding="utf-8") for path in template.rglob("*.sql"))
+
+
+def test_the_python_that_is_shown_calls_what_there_is() -> None:
+    (python,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    compile(python, "README.md", "exec")
+    called = re.findall(r"(?:Project|project)\.(\w+)\(", python)
+    assert called
+    assert [name for name in called if not callable(getattr(Project, name, None))] == []
 
 
 def test_the_readme_shows_both_commands() -> None:

@@ -14,7 +14,7 @@ from lamina.app.records import LoadRequest
 from lamina.app.rendering import Relations
 from lamina.app.storage import rows_gone
 from lamina.environments.pointers import Revision
-from lamina.errors import LaminaError, UsageError
+from lamina.errors import LaminaError, SyntaxProblem, UsageError
 from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Graph
 from lamina.graph.formats import formats_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
+    from lamina.sql.query import QueryShape
     from lamina.sql.render import TimeKind
     from lamina.timeline.interval import Instant
 
@@ -116,7 +117,7 @@ class Querying(Looking):
             for name, pointer in revision.pointers.items()
             if pointer.definition_id in loaded.definitions
         }
-        written = [reference.name.to_text() for reference in analyse_query(sql, "spark").references]
+        written = [reference.name.to_text() for reference in _read_query(sql).references]
         nodes = {text: node for text in written if (node := node_for(text, recorded, settings.schema)) is not None}
         models = {**recorded, **self._models_run_with(recorded, nodes.values(), revision)}
         physical = {name: pointer.physical for name, pointer in revision.pointers.items() if pointer.physical}
@@ -203,6 +204,16 @@ def _inside(model: Model, interval: Interval | None, sql: str, head: Head | None
     if known is not None:
         return filtered
     return f"{filtered} /* if {quote(name)} is a {guessed}: the filter follows the type that Spark finds */"
+
+
+def _read_query(sql: str) -> QueryShape:
+    """What a query reads; a statement that makes a table is refused with what makes one."""
+    try:
+        return analyse_query(sql, "spark")
+    except SyntaxProblem as error:
+        if sql.lstrip()[:6].lower() == "create":
+            error.hint = "a query only reads; `lamina source register` makes files a table that queries can read"
+        raise
 
 
 def _render_interval(model: Model, start: str | None, end: str | None, now: Instant) -> Interval | None:

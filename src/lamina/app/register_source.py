@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.ports import ExternalTable
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, Model
 
 _OWN = "__"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +57,15 @@ def register_source(ports: Ports, request: RegisterRequest) -> RegisteredSource:
             f"files of format `{request.format}` cannot be registered",
             hint=did_you_mean(request.format, FILE_FORMATS) or f"the formats are {known}",
         )
-    table = ExternalTable(name=name, path=request.path, format=request.format, options=request.options)
+    table = ExternalTable(name=name, path=_absolute(request.path), format=request.format, options=request.options)
     needed = {"delta"} if request.format == "delta" else set()
     ports.engine.prepare("source", formats_of(models.values()) | needed)
     return RegisteredSource(table=table, columns=ports.engine.register(table))
+
+
+def _absolute(path: str) -> str:
+    """A path as Spark finds it from wherever it runs; one without a scheme counts from the folder of the command."""
+    return path if _SCHEME.match(path) else str(Path(path).absolute())
 
 
 def _models(ports: Ports, request: RegisterRequest) -> dict[NodeName, Model]:

@@ -534,3 +534,14 @@ def test_a_model_that_cannot_be_built_is_blocked_and_the_others_are_built():
     report = place.build("2024-01-05")
     assert (report.exit_code, report.results, report.environment_status) == (0, {}, "finalized")
     assert place.build("2024-01-05").status == "nothing_to_do"
+
+
+def test_intervals_of_a_shared_model_name_what_the_baseline_has_not_written_yet():
+    place = shop()
+    place.build("2024-01-03")
+    place.build("2024-01-03", environment="dev")
+    request = PlanRequest(command="run", now=instant("2024-01-05"), environment="dev")
+    found = place.process().application().intervals("orders", request)
+    assert found.covered == ranges(("2024-01-01", "2024-01-03"))
+    assert found.missing == ranges(("2024-01-03", "2024-01-05"))
+    assert "shared with the baseline `prod`" in found.explanation

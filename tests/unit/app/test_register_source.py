@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lamina.app.register_source import RegisteredSource
@@ -16,8 +18,8 @@ def place() -> Place:
     return Place(reading("shop.a", "raw.a"), sources={"raw.a": january(1)})
 
 
-def register(process: Process, name: str, file_format: str = "parquet") -> RegisteredSource:
-    request = RegisterRequest(now=instant("2024-01-05"), name=name, path="/data/x", format=file_format)
+def register(process: Process, name: str, file_format: str = "parquet", path: str = "/data/x") -> RegisteredSource:
+    request = RegisterRequest(now=instant("2024-01-05"), name=name, path=path, format=file_format)
     return process.application().register_source(request)
 
 
@@ -55,3 +57,26 @@ def test_an_unknown_format_comes_with_the_nearest():
 def test_what_the_catalog_has_is_left_alone():
     with pytest.raises(NameTaken):
         register(place().process(), "raw.a")
+
+
+def test_a_query_that_would_make_a_table_is_told_what_makes_one():
+    here = place()
+    with pytest.raises(LaminaError) as caught:
+        here.process().application().query(
+            "CREATE TABLE raw.x USING csv LOCATION '/x'", environment=None, now=instant("2024-01-05"), limit=None
+        )
+    assert "`lamina source register`" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("data/x", str(Path("data/x").absolute())),
+        ("/data/x", "/data/x"),
+        ("s3a://b/x", "s3a://b/x"),
+        ("file:/x", "file:/x"),
+        ("hdfs:/x y", "hdfs:/x y"),
+    ],
+)
+def test_a_path_counts_from_the_folder_of_the_command(path: str, found: str):
+    assert register(place().process(), "raw.new", path=path).table.path == found

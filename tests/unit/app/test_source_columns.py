@@ -74,8 +74,8 @@ def test_all_of_them_can_be_looked_at_and_descriptions_stay():
 def test_tables_can_be_named_also_when_nobody_reads_them():
     here = place()
     assert statuses(ask(here.process(), "RAW.D", "`raw`.c")) == {"raw.d": "written", "raw.c": "written"}
-    with pytest.raises(UnknownName, match=r"raw\.dd") as caught:
-        ask(here.process(), "raw.dd")
+    with pytest.raises(UnknownName, match=r"rwa\.d") as caught:
+        ask(here.process(), "rwa.d")
     assert caught.value.hint == "did you mean `raw.d`?"
 
 

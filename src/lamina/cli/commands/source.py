@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -86,11 +85,10 @@ def source_register(invocation: Invocation, name: str, path: str, file_format: s
     wrong = [key for key, equals, _ in pairs if not key or not equals]
     if wrong:
         raise UsageError(f"`--option {wrong[0]}` has no value", hint="write `--option header=true`")
-    place = path if "://" in path else str(Path(path).absolute())
     request = RegisterRequest(
         now=invocation.now(),
         name=name,
-        path=place,
+        path=path,
         format=file_format,
         options=tuple((key, value) for key, _, value in pairs),
     )
