@@ -42,7 +42,7 @@ def models(table_format: str) -> dict[str, str]:
 
 def main(place: str, table_format: str) -> None:
     folder = Path(place)
-    spark = session(folder, table_format)
+    spark = session(folder, table_format, {"spark.databricks.delta.snapshotPartitions": "1"})
     spark.sparkContext.setLogLevel("OFF")
     project = folder / "project"
     for name in ("models", "seeds", "audits"):

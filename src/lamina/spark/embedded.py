@@ -23,12 +23,13 @@ from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
 from lamina.app.ports import Standing
-from lamina.errors import FormatMissing, SparkStartFailed, WarehouseUnwritable
+from lamina.errors import FormatMissing, LaminaError, SparkStartFailed, WarehouseUnwritable
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.catalog_lock import CatalogLock
 from lamina.spark.errors import summary_of
 from lamina.spark.format_settings import format_settings, own_iceberg
-from lamina.spark.jar_cache import fetching, is_fetched
+from lamina.spark.format_versions import KNOWN_JARS
+from lamina.spark.jar_cache import check_jars, fetching, is_fetched
 from lamina.spark.java import check_java
 from lamina.spark.launch import launch
 from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
@@ -251,7 +252,12 @@ class EmbeddedSpark:
                 streams = {"stdout": output, "stderr": output, "pass_fds": pass_fds}
                 with fetching(config, command, self._emit, cancelled):
                     gateway = launch(config, streams, settings.config.get(_JAVA_OPTIONS))
+                    # Its packages are on its class path by now, and nothing of them is loaded.
+                    check_jars(gateway.jvm.java.lang.System.getProperty("spark.jars") or "", KNOWN_JARS)
             session = SparkSession(_context_without_signal_handler(gateway, conf))
+        except LaminaError:
+            _forget(gateway)
+            raise
         except (OSError, PySparkException, Py4JError, RuntimeError) as error:
             # What a Java exception says is asked of the JVM, so before that is ended.
             failed = _start_failed(settings, error)
