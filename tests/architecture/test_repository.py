@@ -118,3 +118,21 @@ def test_the_changelog_knows_no_version_beyond_the_declared_one():
 
     assert unreleased == "Unreleased"
     assert all(Version(number) <= Version(project()["project"]["version"]) for number in released)
+
+
+def test_every_library_that_is_asked_for_is_imported() -> None:
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = {re.split(r"[\[<>=; ]", line)[0].replace("-", "_") for line in asked}
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", sources, re.MULTILINE))
+    # Zones that `zoneinfo` finds by itself; and the package that is imported as `yaml`.
+    assert names - imported == {"tzdata", "pyyaml"}
+    locked = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("-", "_")
+    assert not [name for name in names if f"\n{name}==" not in f"\n{locked}"]
+
+
+def test_actions_of_others_are_named_by_commit() -> None:
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", file.read_text(encoding="utf-8"))
+        assert used
+        assert not [action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)]

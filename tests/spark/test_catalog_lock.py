@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lamina.app.events import Event, Waiting
-from lamina.errors import Cancelled, CatalogBusy, WarehouseUnwritable
+from lamina.errors import Cancelled, CatalogBusy, SparkStartFailed, WarehouseUnwritable
 from lamina.spark.catalog_lock import CatalogLock
 
 HOLD = """
@@ -92,3 +92,23 @@ def test_waiting_can_be_cancelled(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(WarehouseUnwritable, match=r"cannot be written"):
         acquire(tmp_path / "missing" / "spark.lock")
+
+
+WINDOWS = """
+import sys, threading
+from pathlib import Path
+sys.modules["fcntl"] = None
+from lamina.errors import LaminaError
+from lamina.spark.catalog_lock import CatalogLock
+try:
+    CatalogLock(Path(sys.argv[1])).acquire("build", lambda event: None, threading.Event())
+except LaminaError as error:
+    print(error.code, error.message, error.hint)
+"""
+
+
+def test_where_locks_cannot_be_shared_it_says_so(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WINDOWS, str(tmp_path / "lock")]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert answer.stdout.startswith(f"{SparkStartFailed.code} Lamina starts Spark on Linux and macOS only")
+    assert "WSL" in answer.stdout

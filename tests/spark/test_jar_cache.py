@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from lamina.app.events import Event, Waiting
-from lamina.errors import Cancelled
-from lamina.spark.jar_cache import fetching, is_fetched
+from lamina.errors import Cancelled, FormatMissing, Problems
+from lamina.graph.formats import TABLE_FORMATS
+from lamina.spark import embedded
+from lamina.spark.embedded import EmbeddedSpark, SparkSettings
+from lamina.spark.format_versions import FORMAT_PACKAGES, KNOWN_JARS
+from lamina.spark.jar_cache import check_jars, fetching, is_fetched
 
 NOTHING = threading.Event()
 
@@ -84,3 +91,47 @@ def test_a_folder_that_is_only_read_needs_no_lock(tmp_path: Path) -> None:
     (tmp_path / "jars").write_text("not a folder")
     with fetching(settings(tmp_path / "jars"), "build", ignore, NOTHING):
         pass
+
+
+# --- what was fetched -------------------------------------------------------------------------------------------------
+def test_a_file_that_is_not_what_was_published_is_refused_with_both_hashes(tmp_path: Path) -> None:
+    folder = tmp_path / "a cache" / "jars"
+    folder.mkdir(parents=True)
+    good, bad, other = folder / "good.jar", folder / "bad.jar", folder / "other.jar"
+    for file in (good, bad, other):
+        file.write_bytes(file.name.encode())
+    right = {"good.jar": hashlib.sha256(b"good.jar").hexdigest(), "bad.jar": "0" * 64, "gone.jar": "1" * 64}
+    check_jars(f"{good.as_uri()},{other.as_uri()},{folder}/gone.jar,hdfs://elsewhere/bad.jar", right)
+    check_jars("", right)
+    with pytest.raises(FormatMissing) as caught:
+        check_jars(f"{good.as_uri()},{bad.as_uri()},{other.as_uri()}", right)
+    assert str(bad) in caught.value.message
+    assert "0" * 64 in caught.value.message
+    assert hashlib.sha256(b"bad.jar").hexdigest() in caught.value.message
+    assert str(folder.parent) in (caught.value.hint or "")
+    with pytest.raises(Problems) as several:
+        check_jars(f"{bad},{good}", {"bad.jar": "0", "good.jar": "0"})
+    assert len(several.value.problems) == 2
+
+
+def test_a_jvm_with_such_a_file_ends_before_it_loads_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "org.xerial_sqlite-jdbc-3.50.3.0.jar"
+    (tmp_path / name).write_bytes(b"something else")
+    ended: list[Any] = []
+    system = SimpleNamespace(getProperty={"spark.jars": (tmp_path / name).as_uri()}.get)
+    gateway = SimpleNamespace(jvm=SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system))))
+    monkeypatch.setattr(embedded, "launch", lambda *_arguments: gateway)
+    monkeypatch.setattr(embedded, "_forget", ended.append)
+    settings = SparkSettings(home=tmp_path / ".lamina", master="local[1]")
+    with pytest.raises(FormatMissing, match=KNOWN_JARS[name]):
+        EmbeddedSpark(settings, lambda _event: None).start("build", NOTHING)
+    assert ended == [gateway]
+
+
+def test_the_hashes_of_everything_that_is_fetched_for_the_tested_spark_are_known() -> None:
+    tested = next(entry for entry in FORMAT_PACKAGES if entry.spark == "4.1")
+    packages = [getattr(tested, name) for name in ("delta", "iceberg")]
+    assert {"delta", "iceberg"} <= TABLE_FORMATS.keys()
+    for package in packages:
+        group, artifact, version = package.split(":")
+        assert f"{group}_{artifact}-{version}.jar" in KNOWN_JARS

@@ -1,4 +1,4 @@
-"""A history whose rules change goes on with the rows that it holds: what is closed stays, later runs follow the new ones."""
+"""A history that goes on by other rules, on real Spark."""
 
 from __future__ import annotations
 

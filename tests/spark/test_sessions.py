@@ -18,6 +18,7 @@ from lamina.spark.embedded import spark_config
 from lamina.spark.engine import SparkEngine
 from lamina.spark.own_catalog import is_own, settings_in_force
 from lamina.spark.session import SparkSettings
+from lamina.spark.substitution import SUBSTITUTION
 from tests.spark.driver import Table
 
 pytest_plugins = ["tests.ports.conftest_engine"]
@@ -226,7 +227,7 @@ def test_what_is_set_in_a_session_handed_in_holds_for_models_too(engine: SparkEn
     mine.conf.set("my.own.setting", "here")
     handed = SparkEngine(SparkSettings(home=tmp_path), lambda _event: None, lambda _name: None, session=mine)
     handed.prepare("test")
-    table = Table(engine=handed, schema="handed_in_settings")
+    table = Table(engine=handed, schema="handed_in_settings", settings={SUBSTITUTION: "true"})
     table.write("SELECT CAST('no number' AS INT) AS id, '${my.own.setting}' AS setting")
     assert table.rows() == [(None, "here")]
     handed.close()

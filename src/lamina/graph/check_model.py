@@ -20,6 +20,7 @@ from lamina.graph.kinds import (
     needs_partitions,
 )
 from lamina.graph.merge_columns import unclear_names
+from lamina.graph.model import SqlBody
 from lamina.graph.time_columns import INTEGER_TYPES, why_inexact
 from lamina.graph.times import check_times
 from lamina.graph.validity import shown_columns
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lamina.timeline.grain import Grain
 
 _TIME_TYPES = ("date", "timestamp", "timestamp_ntz", "string")
+_SUBSTITUTION = "spark.sql.variable.substitute"
 _ABOUT_TABLES = ("partitioned_by", "clustered_by")
 """Properties that name columns of the table; others name those of the query."""
 _KEPT_PROPERTIES = ("comment", "owner", "location", "provider", "external", "is_managed_location")
@@ -52,6 +54,7 @@ def check_model(model: Model, block: Block, columns: Sequence[Column] | None) ->
     yield from _check_policies(model, block)
     yield from _check_times(model, block)
     yield from _check_virtual_properties(model, block)
+    yield from _check_substitution(model, block)
     if isinstance(model.kind, IncrementalByUniqueKey):
         yield from _check_merge(model.kind, block)
     if columns is not None:
@@ -106,6 +109,19 @@ def _check_policies(model: Model, block: Block) -> Iterator[LaminaError]:
             "`physical_version` is for forward-only models",
             hint="remove it, or set `forward_only true`",
             location=block.place("physical_version"),
+        )
+
+
+def _check_substitution(model: Model, block: Block) -> Iterator[LaminaError]:
+    """A stored or inlined text is read in sessions that know nothing of the model's settings."""
+    said = str(model.session_properties.get(_SUBSTITUTION, "false")).lower()
+    if said != "true" or not isinstance(model.kind, View | Embedded):
+        return
+    if isinstance(model.body, SqlBody) and "${" in model.body.query.expanded:
+        yield DefinitionError(
+            f"`{_SUBSTITUTION}` has no effect on the query of kind `{model.kind.name}`, which others read as it stands",
+            hint="choose kind FULL, write the value as a variable of the project (`@name`), or remove the setting",
+            location=block.place("session_properties" if block.has("session_properties") else "kind"),
         )
 
 

@@ -434,7 +434,7 @@ class _Loader:
         return None if self._given_by(path) else self._text.location(path)
 
     def _is_hidden(self, path: YamlPath) -> bool:
-        is_secret = path[-1:] == ("state",) or any(is_sensitive(str(part)) for part in path)
+        is_secret = path[-1:] in {("state",), ("remote",)} or any(is_sensitive(str(part)) for part in path)
         return is_secret or path in self._hidden or isinstance(self._value_at(path), dict | list)
 
     def _value_at(self, path: YamlPath) -> Any:

@@ -30,7 +30,7 @@ class SparkSettings:
     """How to reach Spark: exactly one of `master` and `remote`."""
 
     master: str | None = None
-    remote: str | None = None
+    remote: str | None = field(default=None, repr=False)
     config: Mapping[str, Setting | Secret] = field(default_factory=lambda: MappingProxyType({}))
     shared_warehouse: bool = False
     """Whether local folders are the same on every machine of the cluster."""

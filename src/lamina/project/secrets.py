@@ -7,10 +7,18 @@ from dataclasses import dataclass
 
 HIDDEN = "***"
 _SENSITIVE = re.compile(
-    r"password|passwd|secret|token|credential|private.?key|access.?key|api.?key|account.?key", re.IGNORECASE
+    r"password|passwd|passphrase|pwd|secret|token|credential|private.?key|access.?key|api.?key|account.?key",
+    re.IGNORECASE,
 )
-_URL_PASSWORD = re.compile(r"(://[^/@:\s]*):([^/@\s]+)@")
-_URL_PARAMETER = re.compile(r"([?&;](?:[^=&;\s]*(?:password|secret|token|key)[^=&;\s]*)=)([^&;\s]+)", re.IGNORECASE)
+# A password may hold any character that an address gives a meaning, `@` included: it ends at the last one. What looks
+# like one and is none is hidden along with it, which costs nothing but a poorer message.
+_URL_PASSWORD = re.compile(r"(?:://[^/:\s]*:|thin:[^/@]*/)(.*)@")
+# The value goes on to the next parameter, so over characters that ought to be escaped and are not.
+_URL_PARAMETER = re.compile(
+    r"[?&;,(]\s*[^=&;,()?\s]*(?:password|passwd|passphrase|pwd|secret|token|key|credential|signature|\bsig)"
+    r"[^=&;,()?\s]*\s*=(.*?)(?=[&;,]\s*[\w.-]+\s*=|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,4 +49,10 @@ def redact_url(url: str) -> str:
     >>> redact_url("postgresql://ann:s3cret@db/lamina?sslpassword=x")
     'postgresql://ann:***@db/lamina?sslpassword=***'
     """
-    return _URL_PARAMETER.sub(rf"\1{HIDDEN}", _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", url))
+    spans = sorted(found.span(1) for pattern in (_URL_PASSWORD, _URL_PARAMETER) for found in pattern.finditer(url))
+    shown, end = "", 0
+    for first, last in spans:
+        if first >= end:
+            shown += url[end:first] + HIDDEN
+        end = max(end, last)
+    return shown + url[end:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -13,7 +12,13 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from lamina.app.events import Waiting
-from lamina.errors import Cancelled, CatalogBusy, WarehouseUnwritable
+from lamina.errors import Cancelled, CatalogBusy, SparkStartFailed, WarehouseUnwritable
+
+try:
+    import fcntl
+except ImportError:
+    # Windows has nothing that another process could inherit and that ends with it.
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import threading
@@ -56,6 +61,11 @@ class CatalogLock:
 
     def acquire(self, command: str, emit: Emit, cancelled: threading.Event, patience: float | None = None) -> None:
         """Wait until the lock is free, telling `emit` who holds it; `CatalogBusy` after `patience` seconds."""
+        if fcntl is None:
+            raise SparkStartFailed(
+                "Lamina starts Spark on Linux and macOS only: here one process cannot keep others from its catalog",
+                hint="run it in WSL or a container, or name a Spark Connect server as `spark.remote` in lamina.yaml",
+            )
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:

@@ -19,21 +19,23 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lamina.app.events import SparkStarted, SparkStarting
 from lamina.app.ports import Standing
-from lamina.errors import FormatMissing, SparkStartFailed, WarehouseUnwritable
+from lamina.errors import FormatMissing, LaminaError, SparkStartFailed, WarehouseUnwritable
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.catalog_lock import CatalogLock
 from lamina.spark.errors import summary_of
 from lamina.spark.format_settings import format_settings, own_iceberg
-from lamina.spark.jar_cache import fetching, is_fetched
+from lamina.spark.format_versions import KNOWN_JARS
+from lamina.spark.jar_cache import check_jars, fetching, is_fetched
 from lamina.spark.java import check_java
+from lamina.spark.launch import launch
 from lamina.spark.logs import OUTPUT_LOG, SPARK_LOG, quiet_python_loggers, write_log4j_settings
 from lamina.spark.own_catalog import is_own, names_another_metastore, settings_in_force
 from lamina.spark.reachable import check_master
+from lamina.spark.substitution import AS_WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from lamina.app.ports import Emit
 
 _STOP_SECONDS = 30
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 PRUNE_ALL_THE_SAME = ("spark.sql.hive.metastorePartitionPruningFallbackOnException", "true")
 """Derby reads the partition values of all tables as dates when one table is asked for a date, and fails over the first
@@ -52,14 +55,14 @@ class SparkSettings:
     """How Spark is reached: a Connect server at `remote`, else a JVM started here for `master`.
 
     `home` is the project's `.lamina` folder; warehouse, metastore and logs lie in it unless said otherwise. `config`
-    holds any `spark.*` setting and wins over Lamina's own, the session's time zone apart. With `patience`, waiting for
-    another process that uses the embedded catalog ends after so many seconds.
+    holds any `spark.*` setting and wins over Lamina's own, the session's time zone and substitution apart. With
+    `patience`, waiting for another process that uses the embedded catalog ends after so many seconds.
     """
 
     home: Path
     master: str | None = None
-    remote: str | None = None
-    config: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    remote: str | None = field(default=None, repr=False)
+    config: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     app_name: str = "lamina"
     warehouse: Path | None = None
     metastore: Path | None = None
@@ -141,9 +144,10 @@ def spark_config(settings: SparkSettings) -> dict[str, str]:
         )
     )
     options = [_quoted(option) for option in java_options]
-    own_options = config.get("spark.driver.extraJavaOptions")
-    config["spark.driver.extraJavaOptions"] = " ".join([*options, own_options] if own_options else options)
+    own_options = config.get(_JAVA_OPTIONS)
+    config[_JAVA_OPTIONS] = " ".join([*options, own_options] if own_options else options)
     config["spark.sql.session.timeZone"] = "UTC"
+    config.update([AS_WRITTEN])
     return config
 
 
@@ -245,10 +249,15 @@ class EmbeddedSpark:
             conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
             with (settings.log_folder / OUTPUT_LOG).open("ab") as output:
                 pass_fds = () if lock is None or lock.descriptor is None else (lock.descriptor,)
-                launch: Any = launch_gateway
+                streams = {"stdout": output, "stderr": output, "pass_fds": pass_fds}
                 with fetching(config, command, self._emit, cancelled):
-                    gateway = launch(conf, {"stdout": output, "stderr": output, "pass_fds": pass_fds})
+                    gateway = launch(config, streams, settings.config.get(_JAVA_OPTIONS))
+                    # Its packages are on its class path by now, and nothing of them is loaded.
+                    check_jars(gateway.jvm.java.lang.System.getProperty("spark.jars") or "", KNOWN_JARS)
             session = SparkSession(_context_without_signal_handler(gateway, conf))
+        except LaminaError:
+            _forget(gateway)
+            raise
         except (OSError, PySparkException, Py4JError, RuntimeError) as error:
             # What a Java exception says is asked of the JVM, so before that is ended.
             failed = _start_failed(settings, error)

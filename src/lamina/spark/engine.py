@@ -30,6 +30,7 @@ from lamina.spark.python_models import run_model
 from lamina.spark.seeds import load_seed, read_seed
 from lamina.spark.session import Sessions
 from lamina.spark.shared_storage import find_missing
+from lamina.spark.substitution import frame_as_written, parsed, substituting
 from lamina.spark.tables import table_name
 from lamina.spark.types import columns_of
 from lamina.spark.versions import carry_out, make_generation, published_generations
@@ -141,6 +142,7 @@ class SparkEngine:
         with (
             self._sessions.task(f"analyse {request.node}", request.settings, may_change=may_change) as session,
             self._failures(f"the query of `{request.node}`", query.sql, query.written),
+            substituting(session, request.settings),
         ):
             self._begin(session, query, request.hooks, request.node)
             columns = columns_of(shape_output(session.sql(query.sql), request.columns).schema, {})
@@ -167,7 +169,7 @@ class SparkEngine:
                 root.sql(f"REFRESH TABLE {table}")
             # Nobody is there to look again when the rows are fetched.
             self._pins.renew(root, sql)
-            return root.sql(self._pins.applied(sql))
+            return frame_as_written(root, self._pins.applied(sql), self._sessions.apart)
 
     # --- writing ------------------------------------------------------------------------------------------------------
     def write(self, request: WriteRequest) -> Written:
@@ -198,12 +200,14 @@ class SparkEngine:
             self._sessions.task(label, request.settings, may_change=not is_plain) as session,
             self._failures(f"`{request.node}`", sql, source),
         ):
-            statements += self._begin(session, rows, request.hooks, request.node)
-            frame = shape_output(self._frame(session, request), request.columns)
+            with substituting(session, request.settings):
+                statements += self._begin(session, rows, request.hooks, request.node)
+                frame = parsed(shape_output(self._frame(session, request), request.columns), request.settings)
             if request.former is not None:
                 frame = keep_columns(frame, request.former)
             written = table_format.write(session, frame, request, root, self._reach)
-            statements += self._end(session, rows, request.hooks, request.node)
+            with substituting(session, request.settings):
+                statements += self._end(session, rows, request.hooks, request.node)
         return replace(written, statements=written.statements + statements)
 
     def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
@@ -226,7 +230,10 @@ class SparkEngine:
     def execute(self, request: StatementsRequest) -> None:
         """Run statements that follow a model's view."""
         label = f"view of {request.node} in {request.environment}"
-        with self._sessions.task(label, request.settings, may_change=True) as session:
+        with (
+            self._sessions.task(label, request.settings, may_change=True) as session,
+            substituting(session, request.settings),
+        ):
             self._run(session, request.statements, request.node)
 
     def describe(self, tables: Sequence[NodeName]) -> tuple[AnalysisOutcome, ...]:

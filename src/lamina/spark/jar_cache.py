@@ -9,8 +9,9 @@ import hashlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
-from lamina.errors import WarehouseUnwritable
+from lamina.errors import FormatMissing, LaminaError, WarehouseUnwritable, raise_all
 from lamina.spark.catalog_lock import CatalogLock
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FOLDER = "spark.jars.ivy"
 PACKAGES = "spark.jars.packages"
+_PIECE = 1 << 20
 
 
 def is_fetched(config: Mapping[str, str]) -> bool:
@@ -53,6 +55,37 @@ def fetching(config: Mapping[str, str], command: str, emit: Emit, cancelled: thr
             marker.touch()
     finally:
         lock.release()
+
+
+def check_jars(jars: str, known: Mapping[str, str]) -> None:
+    """Raise `FormatMissing` for a fetched file that is not what was published; `jars` as Spark lists them.
+
+    Files that are not `known` are taken as the repository gave them.
+    """
+    problems: list[LaminaError] = []
+    for jar in jars.split(","):
+        file = Path(unquote(urlsplit(jar.strip()).path))
+        wanted = known.get(file.name)
+        if wanted is None or not file.is_file():
+            continue
+        found = _sha256(file)
+        if found != wanted:
+            problems.append(
+                FormatMissing(
+                    f"`{file}` is not the file that was published: its SHA-256 is {found}, not {wanted}",
+                    hint=f"remove `{file.parent.parent}`, which has all packages fetched anew; if it is the same then, "
+                    "the repository or the way to it gives out another file",
+                )
+            )
+    raise_all(problems)
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while piece := opened.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _marker(config: Mapping[str, str]) -> Path | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from lamina.errors import SparkStartFailed
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 20
 _CONNECT_PORT = 15002
 _MASTER_PORT = 7077
+_AFTER_PLACE = re.compile(r"[/;?#&]")
+_PLACE = re.compile(r"(?:\[[0-9a-fA-F:.%]+\]|[\w.-]+)(?::\d+)?")
+_SHORTEST_SECRET = 4
 
 
 def check_server(remote: str) -> None:
@@ -21,7 +25,7 @@ def check_server(remote: str) -> None:
     shown = without_secrets(remote)
     _check(
         f"no Spark Connect server answers at `{shown}`",
-        [remote],
+        [shown],
         _CONNECT_PORT,
         "check the address and that the server runs",
     )
@@ -37,8 +41,23 @@ def check_master(master: str) -> None:
 
 
 def without_secrets(remote: str) -> str:
-    """The address without its parameters, which may hold a token."""
-    return remote.split(";", 1)[0].rstrip("/")
+    """Scheme, host and port of a Connect server's address: what follows may be a token, what precedes a password."""
+    scheme, _, rest = remote.partition("://")
+    place = _AFTER_PLACE.split(rest, maxsplit=1)[0].rpartition("@")[2]
+    return f"{scheme}://{place}" if rest and _PLACE.fullmatch(place) else "sc://***"
+
+
+def hide_secrets(text: str, remote: str) -> str:
+    """A text about a Connect server, such as a library's own error, without what its address may hold of secrets."""
+    text = text.replace(remote, without_secrets(remote))
+    parts = _AFTER_PLACE.split(remote.partition("://")[2])[1:]
+    values = {value for part in parts for value in (part, part.partition("=")[2])}
+    userinfo = remote.partition("://")[2].rpartition("@")[0]
+    values |= {userinfo, userinfo.partition(":")[2]}
+    values |= {unquote(value) for value in values}
+    for value in sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True):
+        text = text.replace(value, "***")
+    return text
 
 
 def _check(told: str, places: Iterable[str], default_port: int, hint: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
+import traceback
 import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -24,7 +25,8 @@ from lamina.spark.format_settings import check_session, find_iceberg_catalog, ic
 from lamina.spark.logs import quiet_python_loggers
 from lamina.spark.pins import UNCHECKED
 from lamina.spark.places import connection_key, remember_place
-from lamina.spark.reachable import check_server, without_secrets
+from lamina.spark.reachable import check_server, hide_secrets, without_secrets
+from lamina.spark.substitution import AS_WRITTEN, SUBSTITUTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -187,13 +189,16 @@ class Sessions:
     def task(self, label: str, settings: Mapping[str, Setting], *, may_change: bool = True) -> Iterator[SparkSession]:
         """A session for one task, with the task's own settings; `label` is seen on its jobs.
 
-        `may_change` says whether what runs in it could leave something behind.
+        `may_change` says whether what runs in it could leave something behind. Nothing is substituted in it, whatever
+        the settings say: see `substituting`.
         """
         is_clean = not settings and not may_change
         session = self._take(is_clean, label)
         has_succeeded = False
         try:
             self._configure(session, settings)
+            if SUBSTITUTION in settings:
+                session.conf.set(*AS_WRITTEN)
             session.addTag(label.replace(",", ";")[:_TAG_LENGTH])
             _describe_jobs(session, label)
             yield session
@@ -283,16 +288,23 @@ class Sessions:
         try:
             session: SparkSession = SparkSession.builder.remote(remote).create()
             version = session.version
+            session.conf.set(*AS_WRITTEN)
         except ImportError as error:
             raise SparkStartFailed(
                 "the packages that Spark Connect needs are not installed",
                 hint="install them: `pip install 'lamina[connect]'`",
             ) from error
         except Exception as error:
-            raise SparkStartFailed(
-                f"no Spark Connect server answers at `{without_secrets(remote)}`: {summary_of(error)}",
+            # What the library says may repeat the address, and so may what it was caused by.
+            said = "".join(traceback.format_exception(error))
+            failed = SparkStartFailed(
+                f"no Spark Connect server answers at `{without_secrets(remote)}`: "
+                f"{hide_secrets(summary_of(error), remote)}",
                 hint="check the address and that the server runs",
-            ) from error
+            )
+            if hide_secrets(said, remote) != said:
+                raise failed from None
+            raise failed from error
         self._emit(SparkStarted(version=version, seconds=time.monotonic() - begun))
         return session
 
@@ -351,6 +363,7 @@ class Sessions:
         session.conf.set("spark.sql.session.timeZone", "UTC")
         session.conf.set(*PRUNE_ALL_THE_SAME)
         session.conf.set(*UNCHECKED)
+        session.conf.set(*AS_WRITTEN)
         return session
 
     def _configure(self, session: SparkSession, settings: Mapping[str, Setting]) -> None:

@@ -6,8 +6,10 @@ SQLite's single writer. A commit takes milliseconds; readers use snapshots and n
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sqlalchemy import JSON, Text, bindparam, cast, create_engine, event, func, select, text
 from sqlalchemy.engine import make_url
@@ -37,6 +39,7 @@ _UNDONE = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _UNWRITABLE = frozenset({"25006", "42501"})  # read-only transaction, insufficient privilege
 _FULL = "53100"
 _LOCKED = "55P03"
+_SENSITIVE = re.compile(r"password|passphrase|secret|token", re.IGNORECASE)
 
 
 class PostgresBackend:
@@ -45,11 +48,14 @@ class PostgresBackend:
     def __init__(self, url: str) -> None:
         try:
             self._url = make_url(url).set(drivername="postgresql+psycopg")
+            if url.partition("@")[2].count("@") > str(dict(self._url.query)).count("@"):
+                # A password with an unescaped `@` in it: its end would be shown as the name of a host or database.
+                raise ValueError
         except (ArgumentError, ValueError):
             # The reason is left out and cut off: it repeats the address, with the password in it.
             raise BadConfigValue(
                 "the address of the PostgreSQL database is not a valid URL",
-                hint="write it like `postgresql://user@host:5432/database`",
+                hint="write it like `postgresql://user@host:5432/database`, with `@` in a password as `%40`",
             ) from None
         self._is_ready = False
         try:
@@ -154,8 +160,12 @@ class PostgresBackend:
         return StateError(f"{store} cannot be used: {reason}")
 
     def _without_secrets(self, reason: str) -> str:
-        password = self._url.password
-        return reason.replace(str(password), "***") if password else reason
+        """What a server or driver says, without any text of the address that may be a secret."""
+        values = [self._url.password, *(value for key, value in self._url.query.items() if _SENSITIVE.search(key))]
+        texts = {str(each) for value in values if value for each in (value if isinstance(value, tuple) else (value,))}
+        for text_ in sorted(texts | {quote(each, safe="") for each in texts}, key=len, reverse=True):
+            reason = reason.replace(text_, "***")
+        return reason
 
 
 def _take_over_conditions() -> None:

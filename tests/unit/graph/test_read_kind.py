@@ -199,6 +199,18 @@ def test_a_wrong_kind_is_refused_where_it_stands(kind: str, expected: type):
     assert (found[0].location.file, found[0].location.line) == ("models/m.sql", 3)
 
 
+@pytest.mark.parametrize("kind", ["VIEW", "EMBEDDED"])
+def test_the_text_of_a_view_is_not_substituted_and_says_so(kind: str):
+    header = f"name a,\n  kind {kind},\n  session_properties ('spark.sql.variable.substitute' = true)"
+    error = problem(f"MODEL (\n  {header}\n);\nSELECT '${{my.setting}}' AS x")
+    assert type(error) is DefinitionError
+    assert error.location.line == 4
+    assert "kind FULL" in error.hint
+    read_one(f"MODEL ({header}); SELECT '$' AS x")
+    read_one(f"MODEL ({header.replace('true', 'false')}); SELECT '${{my.setting}}' AS x")
+    read_one(f"MODEL ({header.replace(kind, 'FULL')}); SELECT '${{my.setting}}' AS x")
+
+
 def test_an_unknown_kind_names_all_kinds_and_the_nearest():
     error = problem(f"MODEL (name a, kind INCREMENTAL_BY_TIME_RANG (time_column ds)); {SELECT}")
     assert error.hint.startswith("did you mean `INCREMENTAL_BY_TIME_RANGE`?")

@@ -238,6 +238,44 @@ spark: {config: {spark.hadoop.fs.s3a.secret.key: hunter2, spark.ui.enabled: fals
     assert redact_url("a://b?token=x") == "a://b?token=***"
 
 
+@pytest.mark.parametrize("password", [f"s3{between}same" for between in ("", "@", "/", ":", "#", "?", "%40", ";")])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:{}@db:5432/x",
+        "postgresql://ann@corp:{}@db/x?sslmode=require",
+        "postgresql://db/x?user=ann&password={}&sslmode=require",
+        "postgresql://db/x?sslpassword={}",
+        "jdbc:postgresql://db/x?PASSWORD={}&user=ann",
+        "jdbc:sqlserver://db:1433;user=sa;password={};encrypt=true",
+        "jdbc:mysql://(host=db,password={},user=ann)/x",
+        "jdbc:oracle:thin:scott/{}@//db:1521/x",
+        "sc://db:15002/;token={};x=y",
+        "https://db/x?sv=1&sig={}",
+    ],
+)
+def test_no_password_is_seen_in_an_address(url: str, password: str) -> None:
+    shown = redact_url(url.format(password))
+    assert "s3" not in shown
+    assert "same" not in shown
+    assert "db" in shown or "@" in password
+    assert "***" in shown
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ann@db:5432/x", "sqlite:///a.db", "spark://a:7077,b:7077", "x://h?e=a@b.c"]
+)
+def test_an_address_without_a_password_is_shown_as_it_is(url: str) -> None:
+    assert redact_url(url) == url
+
+
+def test_a_wrong_spark_address_is_not_shown() -> None:
+    (problem,) = problems_of("name: shop\nspark: {remote: 'http://host:15002/;token=sesame'}\n")
+    assert "sesame" not in str(problem)
+    config = read_config("name: shop\nspark: {remote: 'sc://host:15002/;token=sesame'}\n")
+    assert "sesame" not in repr(config)
+
+
 def test_a_wrong_secret_is_not_shown_in_the_message():
     (problem,) = problems_of("name: shop\nspark: {config: {my.password: [hunter2]}}\n")
     assert "hunter2" not in str(problem)

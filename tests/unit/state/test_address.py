@@ -7,6 +7,7 @@ import pytest
 from lamina.bootstrap import open_store
 from lamina.errors import BadConfigValue, NotYetSupported
 from lamina.state.memory import MemoryStateStore
+from lamina.state.postgres import PostgresBackend
 from lamina.state.store import SqlStateStore
 
 PROJECT = Path("/project")
@@ -64,6 +65,27 @@ def test_a_misspelled_store_is_met_with_the_nearest_one():
     with pytest.raises(BadConfigValue) as error:
         open_store("postgresqll://db/books", PROJECT)
     assert "Did you mean `postgresql`?" in error.value.hint
+
+
+@pytest.mark.parametrize("url", ["postgresql://ada:ses@me@db/books", "postgresql://ada:x@me/w:o#r?d@db:5432/books"])
+def test_a_password_that_ends_early_is_refused_before_its_end_is_taken_for_a_host(url):
+    with pytest.raises(BadConfigValue) as error:
+        open_store(url, PROJECT)
+    assert "me" not in str(error.value).replace("`postgresql://user@host:5432/database`", "").replace("name", "")
+    assert "%40" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    "place", ["postgresql://ada:{}@db/books", "postgresql://ada@db/books?password={}&sslpassword={}"]
+)
+def test_what_a_server_says_is_shown_without_passwords(place):
+    backend = PostgresBackend(place.format("ses%40me", "ses%40me"))
+    said = backend._without_secrets("no user ada:ses@me, not with ses%40me")
+    assert said == "no user ada:***, not with ***"
+
+
+def test_an_at_sign_in_a_parameter_is_no_password():
+    PostgresBackend("postgresql://ada:x@db/books?application_name=a@b")
 
 
 def test_a_broken_postgresql_address_is_refused_without_showing_the_password():
