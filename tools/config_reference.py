@@ -58,6 +58,7 @@ TARGET = {
     "schema_suffix": "Is appended to every schema that models name. Two targets of one warehouse need different ones of both.",
     "reuse_from": "Another target whose tables are taken over. Belongs to `mode: direct`.",
     "reuse_hard_copy": "Whether such tables are copied instead of cloned. Belongs to `mode: direct`.",
+    "defer_sources_to": "Another target whose sources are read. Has no effect yet.",
     "spark": "As above; `master` or `remote` here replace both of the project.",
     "state": "As above; default: the project's.",
     "variables": "Are put over the project's, name by name.",

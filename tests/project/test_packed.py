@@ -31,7 +31,7 @@ CACHE = ".lamina/cache/project.jsonl"
 FILES = {
     "lamina.yaml": "name: shop\nvariables: {v: [1, {a: 2.5}]}\ntargets: {dev: {schema: d}, prod: {}}\n",
     "macros/m.py": "from lamina import macro\n\n@macro()\ndef one(evaluator):\n    return '1'\n",
-    "models/a.sql": "MODEL (name a, audits (not_null(columns := (x)), gap));\nSELECT @one() AS x FROM raw.t\n",
+    "models/a.sql": "MODEL (name a, audits (not_null(columns := (x)), gap));\nSELECT @one() AS x, t AS ds FROM raw.t\n",
     "models/b.sql": "MODEL (name b, kind INCREMENTAL_BY_TIME_RANGE (time_column ds), signals (ready(n := 1)));\n"
     "SELECT x, ds FROM a WHERE ds BETWEEN @start_ds AND @end_ds\n",
     "models/c.py": "from lamina import model\n\n@model('c', kind='FULL', columns={'x': 'int'})\n"
@@ -39,7 +39,7 @@ FILES = {
     "audits/gap.sql": "AUDIT (name gap);\nSELECT * FROM @this_model WHERE x > 1\n",
     "signals/s.py": "from lamina import signal\n\n@signal()\ndef ready(batch, n):\n    return True\n",
     "seeds/s.csv": "a\n1\n",
-    "sources/raw.yml": '- name: raw.t\n  columns: {t: int}\n  audits: ["not_null(columns := (t))"]\n',
+    "sources/raw.yml": '- name: raw.t\n  columns: {t: string}\n  audits: ["not_null(columns := (t))"]\n',
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lamina.app.batch_request import declared_columns, seed_rows, sql_rows
@@ -17,6 +16,7 @@ from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.graph.names import NodeName, shown_names
 from lamina.graph.time_columns import why_inexact
 from lamina.graph.validity import shown_columns
+from lamina.near_names import near_names
 from lamina.sql.session_statements import prepares_session
 from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
 
@@ -98,7 +98,7 @@ def _missing_table(plan: Plan, table: NodeName, readers: list[NodeName], problem
     for name, model in plan.models.items():
         if below & set(model.reads):
             below.add(name)
-    near = get_close_matches(table, [name for name in plan.models if name not in below], n=1, cutoff=0.8)
+    near = near_names(table, [name for name in plan.models if name not in below])
     suggestion = f"did you mean `{near[0]}`? Otherwise " if near else ""
     missing = AnalysisFailed(
         f"the table `{table}`, read by {shown_names(readers)}, does not exist",

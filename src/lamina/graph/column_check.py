@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lamina.errors import Location, UnknownColumn
 from lamina.graph.kinds import Embedded, View
 from lamina.graph.model import Column, SqlBody
 from lamina.graph.validity import shown_columns
+from lamina.near_names import near_names
 from lamina.sql.missing_columns import ColumnFindings, find_missing_columns
 from lamina.sql.places import place_of
 
@@ -91,7 +91,7 @@ def _error(
     table = model.references.get(missing.table) if missing.table is not None else None
     asked = table or missing.relation
     spelled = {name.lower(): name for name in missing.known}
-    near = get_close_matches(missing.name.lower(), list(spelled), n=1)
+    near = near_names(missing.name.lower(), spelled)
     listed = ", ".join(f"`{name}`" for name in missing.known[:_MOST_SHOWN])
     more = f" and {len(missing.known) - _MOST_SHOWN} more" if len(missing.known) > _MOST_SHOWN else ""
     things = "tables" if missing.is_qualifier else "columns"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import BadConfigValue, LaminaError, UnknownConfigKey
+from lamina.near_names import near_names
 from lamina.timeline.parse import parse_duration
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Checked:
             if key in known:
                 continue
             begins = [name for name in known if name.startswith(str(key))]
-            near = get_close_matches(str(key), known, n=1) or begins
+            near = near_names(str(key), known) or begins
             choices = ", ".join(f"`{name}`" for name in known)
             self.problems.append(
                 UnknownConfigKey(
@@ -61,7 +61,7 @@ class Checked:
         """One of a few words."""
         if value in choices:
             return str(value)
-        near = get_close_matches(str(value), choices, n=1)
+        near = near_names(str(value), choices)
         hint = f"did you mean `{near[0]}`?" if near else None
         self.refuse(path, f"one of {', '.join(f'`{choice}`' for choice in choices)}", value, hint=hint)
         return None

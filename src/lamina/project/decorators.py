@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadPythonModel, LaminaError, Location
+from lamina.near_names import near_names
 from lamina.sql.types import normalise_type
 from lamina.timeline.cron import Schedule
 
@@ -43,17 +43,6 @@ class Parameter:
 
     expected: str
     fits: Callable[[ast.expr], bool]
-
-
-def parse_python(source: str, file: str) -> ast.Module:
-    """The syntax tree of a file. Raises `BadPythonModel`."""
-    try:
-        return ast.parse(source, filename=file)
-    except SyntaxError as error:
-        place = Location(file=file, line=error.lineno or 1, column=error.offset)
-        raise BadPythonModel(f"`{file}` is not valid Python: {error.msg}", location=place) from None
-    except ValueError as error:
-        raise BadPythonModel(f"`{file}` is not valid Python: {error}", location=Location(file=file, line=1)) from None
 
 
 def find_decorators(tree: ast.Module, file: str, words: Iterable[str]) -> Iterator[Decorator]:
@@ -122,7 +111,7 @@ def check_arguments(found: Decorator, parameters: Mapping[str, Parameter], probl
     for key, node in by_name.items():
         parameter = parameters.get(key)
         if parameter is None:
-            near = get_close_matches(key, parameters, n=1)
+            near = near_names(key, parameters)
             listed = ", ".join(f"`{name}`" for name in parameters)
             problems.append(
                 BadPythonModel(

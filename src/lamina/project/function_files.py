@@ -10,12 +10,12 @@ from lamina.project.decorators import (
     check_arguments,
     choice,
     find_decorators,
-    parse_python,
     returned_type,
     text,
     types,
     value_of,
 )
+from lamina.project.modules import parse_python
 from lamina.sql.function_header import read_function_header
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ def capture(folders: ModuleFolders, path: str) -> Capture:
         source = decode(read_bytes(folders.root / file, file), file)
         found[name] = PythonModule(name=name, path=file, source=source)
         is_package = file.rpartition("/")[2] == "__init__.py"
-        for imported in _imports(_parse(source, file), name, is_package=is_package):
+        for imported in _imports(parse_python(source, file), name, is_package=is_package):
             if not is_foreign(imported) and imported not in places:
                 places[imported] = folders.find(imported)
             place = places.get(imported)
@@ -132,7 +132,8 @@ def capture(folders: ModuleFolders, path: str) -> Capture:
     )
 
 
-def _parse(source: str, file: str) -> ast.Module:
+def parse_python(source: str, file: str) -> ast.Module:
+    """The syntax tree of a file. Raises `BadPythonModel`."""
     try:
         return ast.parse(source, filename=file)
     except SyntaxError as error:

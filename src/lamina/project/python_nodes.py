@@ -13,7 +13,6 @@ from lamina.project.decorators import (
     cron,
     find_decorators,
     nodes,
-    parse_python,
     retry,
     text,
     texts,
@@ -21,6 +20,7 @@ from lamina.project.decorators import (
     types_or_names,
     value_of,
 )
+from lamina.project.modules import parse_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

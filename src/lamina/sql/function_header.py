@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from lamina.errors import (
     UnknownProperty,
     raise_all,
 )
+from lamina.near_names import near_names
 from lamina.sql.fragment import Fragment
 from lamina.sql.header import read_value
 from lamina.sql.lexed import TEXTS, lex
@@ -112,7 +112,7 @@ class _Reader:
         written = self._lexed.lexeme(start)
         key = written.lower()
         if key not in KEYS:
-            near = get_close_matches(key, KEYS, n=1)
+            near = near_names(key, KEYS)
             listed = ", ".join(f"`{name}`" for name in KEYS)
             self.problems.append(
                 UnknownProperty(
