@@ -108,10 +108,6 @@ def test_no_import_stands_inside_a_function(module: Path):
 def test_few_modules_import_by_name():
     named = re.compile(r"(?<!import )\bimport_module\b")
     by_name = {name_of(module) for module in MODULES if named.search(module.read_text(encoding="utf-8"))}
-        name_of(module)
-        for module in MODULES
-        if re.search(r"(?<!import )\bimport_module\b", module.read_text(encoding="utf-8"))
-    }
 
     assert by_name == MAY_IMPORT_BY_NAME
 
