@@ -1,4 +1,4 @@
-"""A history whose rules change goes on with the rows that it holds: what is closed stays, later runs follow the new ones."""
+"""A history whose rules change keeps the rows that it holds: closed ones stay, later runs follow the new rules."""
 
 from __future__ import annotations
 
