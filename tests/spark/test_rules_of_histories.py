@@ -1,4 +1,4 @@
-"""A history that goes on by other rules, on real Spark."""
+"""A history whose rules change keeps the rows that it holds: closed ones stay, later runs follow the new rules."""
 
 from __future__ import annotations
 
