@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lamina.planning.inputs import Waiting
     from lamina.planning.steps import Step
 
+_NOTHING = "nothing changed and nothing is missing"
 _BECAUSE = {
     "first_run": "it has not been built before",
     "query_changed": "its query changed",
@@ -38,8 +39,9 @@ def explain(
     """The step with one sentence that a person understands."""
     step = _explained(step, blocked_by, is_chosen, baseline if is_shared else None, why_unready)
     if not step.left_to_baseline.is_empty and not is_shared:
-        ranges = _ranges(step.left_to_baseline)
-        step = replace(step, explanation=f"{step.explanation}; {ranges} follows when `{baseline}` has it")
+        so_far = "nothing changed" if step.explanation == _NOTHING else step.explanation
+        follows = f"{_ranges(step.left_to_baseline)} follows when `{baseline}` has it"
+        step = replace(step, explanation=f"{so_far}; {follows}")
     if not step.questions:
         return step
     ending = "no data is touched" if step.action == "metadata" else step.explanation
@@ -124,7 +126,7 @@ def _sentence(step: Step, blocked_by: tuple[NodeName, ...], is_chosen: bool, sha
                 return f"nothing is known to have changed; waits for its cron: next tick {step.next_tick}"
             if not step.left_out.is_empty:
                 return f"nothing to do within the bounds of this command, which leave out {_ranges(step.left_out)}"
-            return "nothing changed and nothing is missing"
+            return _NOTHING
 
 
 def _again(step: Step) -> str:

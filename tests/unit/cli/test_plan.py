@@ -327,11 +327,11 @@ def test_intervals_that_the_baseline_writes_are_named_where_it_is_shared(
 
     answer = lamina("plan", "dev", "--target", "prod")
 
-    assert "shared, new intervals come from the baseline" in answer.stdout
-    assert ". shared shop.orders" in answer.stdout
+    assert "waiting for the baseline" in answer.stdout
+    assert ". wait shop.orders" in answer.stdout
     assert "which alone writes it and lacks [2024-01-08T00:00:00Z, 2024-01-10T00:00:00Z)" in answer.stdout
     assert "no interval is missing" not in answer.stderr
-    assert "are for prod to write" in answer.stderr
+    assert "are for prod to write first" in answer.stderr
     assert "`lamina run prod --target prod` writes those that are released" in answer.stderr
     left = next(node for node in json.loads(lamina("plan", "dev", "--json").stdout)["nodes"])["left_to_baseline"]
     assert left == [["2024-01-08T00:00:00Z", "2024-01-10T00:00:00Z"]]

@@ -497,6 +497,9 @@ def test_a_version_of_ones_own_follows_when_the_baseline_goes_on():
     assert step.intervals == ranges(("2024-01-01", "2024-01-05"))
     assert step.left_to_baseline == ranges(("2024-01-05", "2024-01-09"))
     assert step.explanation.endswith("follows when `prod` has it")
+    build(world, "2024-01-09", environment="dev")
+    step = steps(make_plan(world.inputs("2024-01-09", environment="dev")))["shop.orders"]
+    assert step.explanation.startswith("nothing changed; [2024-01-05T00:00:00Z, 2024-01-09T00:00:00Z) follows")
 
 
 @pytest.mark.parametrize("flags", [Flags(select=("shop.other",)), Flags(end="2024-01-04")])

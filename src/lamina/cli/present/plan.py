@@ -40,7 +40,7 @@ _ACTION_TITLES = {
     "skip": "left out",
     "blocked": "blocked",
 }
-_LEFT_TO_BASELINE = "shared, new intervals come from the baseline"
+_LEFT_TO_BASELINE = "waiting for the baseline"
 _MARKS = {
     "build": ("+", "green"),
     "seed_and_build": ("+", "green"),
@@ -167,8 +167,8 @@ def left_to_baseline_text(plan: Plan) -> Text | None:
     if not number:
         return None
     return Text(
-        f"New intervals of {count_of(number, 'model')} are for {plan.baseline} to write, which {plan.environment} "
-        f"shares or follows: `lamina run {plan.baseline}` writes those that are released"
+        f"New intervals of {count_of(number, 'model')} are for {plan.baseline} to write first, which "
+        f"{plan.environment} shares or follows: `lamina run {plan.baseline}` writes those that are released"
     )
 
 
@@ -222,7 +222,7 @@ def _add_step(branch: Tree, step: Step, *, is_verbose: bool, has_differences: bo
 
 def _step_line(step: Step) -> Text:
     mark, style = _MARKS[step.action]
-    word = "shared" if _is_left_to_baseline(step) else step.action.replace("_", " ")
+    word = "wait" if _is_left_to_baseline(step) else step.action.replace("_", " ")
     line = Text.assemble((f"{mark} {word} ", style), (step.node, "bold"), f"  {step.kind}")
     if step.version is not None:
         line.append(f"  {short(step.version)}", style="dim")
@@ -265,7 +265,7 @@ def difference_text(difference: str) -> Text:
 
 def _counted(step: Step) -> str:
     if _is_left_to_baseline(step):
-        return "shared"
+        return _LEFT_TO_BASELINE
     return "left out" if step.action == "skip" and not _is_unchanged(step) else _COUNTED[step.action]
 
 
