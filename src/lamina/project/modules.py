@@ -16,7 +16,6 @@ import sys
 import threading
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from lamina.app.user_code import call_fenced
@@ -187,10 +186,14 @@ def run_modules(modules: Sequence[PythonModule], names: Sequence[str]) -> tuple[
     with _importable(modules), redirect_stdout(sys.stderr):
         for name in names:
             try:
-                found.append(call_fenced(partial(importlib.import_module, name)))
+                found.append(_imported(name))
             except Exception as error:
                 raise _failure(error, modules, name) from error
     return tuple(found)
+
+
+def _imported(name: str) -> ModuleType:
+    return call_fenced(lambda: importlib.import_module(name))
 
 
 def call_in_modules(modules: Sequence[PythonModule], call: Callable[[], V]) -> V:

@@ -23,6 +23,7 @@ DEEPEST_TREE = 5000
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 _BEFORE_TYPES = frozenset({"ARRAY", "MAP", "STRUCT", "LIST", "NULLABLE", "OBJECT", "VECTOR"})
+_ENDS_OF_LAMBDAS = frozenset({TokenType.COMMA, TokenType.SEMICOLON, TokenType.AND, TokenType.OR})
 # What a value ends with: after it an operator begins no new level.
 _VALUES = frozenset(
     {
@@ -42,13 +43,19 @@ def too_deep(tokens: Sequence[Token]) -> int | None:
     """
     if len(tokens) <= DEEPEST:
         return None
-    brackets = angles = run = arrows = joins = 0
+    # For every open bracket, of how many lambdas it is in the body.
+    opened: list[int] = []
+    angles = run = arrows = joins = 0
     for index, token in enumerate(tokens):
         kind = token.token_type
         if kind in _OPENING:
-            brackets += 1
-        elif kind in _CLOSING:
-            brackets = max(brackets - 1, 0)
+            opened.append(arrows)
+        elif kind in _CLOSING and opened:
+            arrows = opened.pop()
+        elif kind in _ENDS_OF_LAMBDAS:
+            arrows = opened[-1] if opened else 0
+        elif kind is TokenType.ARROW:
+            arrows += 1
         if kind is TokenType.LT and index and tokens[index - 1].text.upper() in _BEFORE_TYPES:
             angles += 1
         elif kind is TokenType.GT or token.text == ">>":
@@ -59,12 +66,8 @@ def too_deep(tokens: Sequence[Token]) -> int | None:
             joins = max(joins - 1, 0)
         elif kind in {TokenType.SELECT, TokenType.SEMICOLON}:
             joins = 0
-        if kind is TokenType.ARROW:
-            arrows += 1
-        elif kind in {TokenType.COMMA, TokenType.SEMICOLON} or kind in _CLOSING:
-            arrows = 0
         run = 0 if kind in _VALUES or kind in _CLOSING else run + 1
-        if brackets + angles + run + arrows + joins > DEEPEST:
+        if len(opened) + angles + run + arrows + joins > DEEPEST:
             return index
     return None
 

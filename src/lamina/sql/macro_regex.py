@@ -6,13 +6,19 @@ followed together, so that every way is taken once, and the steps are counted.
 
 from __future__ import annotations
 
-import importlib
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lamina.sql.macro_scalars import NotConstant
 from lamina.sql.macro_text import first_line
+
+# What makes the tree that Python's own matcher works by.
+if sys.version_info >= (3, 11):
+    from re import _parser as trees  # type: ignore[attr-defined]  # the stubs leave it out
+else:
+    import sre_parse as trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +26,6 @@ if TYPE_CHECKING:
 MOST_STEPS = 200_000
 _MOST_COMPARISONS = 100_000_000
 
-# The tree that Python's own matcher is made from: `_parser` of `re`, and a module of its own before Python 3.11.
-_TREES: Any = getattr(re, "_parser", None) or importlib.import_module("sre_parse")
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
 _ONE_CHARACTER = frozenset({"LITERAL", "NOT_LITERAL", "ANY", "IN"})
 _EVERYWHERE = frozenset({"AT_BEGINNING", "AT_BEGINNING_STRING", "AT_BEGINNING_LINE"})
@@ -41,7 +45,7 @@ def contains(text: str, pattern: str) -> bool:
     Raises `NotConstant` for one that cannot be read, looks around or back, or takes too many steps.
     """
     try:
-        tree = _TREES.parse(pattern)
+        tree: Any = trees.parse(pattern)
         matcher = _Matcher(text, tree.state.flags)
         return bool(matcher.ends(tree, frozenset(range(len(text) + 1)), tree.state.flags))
     except (re.error, OverflowError) as error:
