@@ -57,7 +57,7 @@ class CatalogLock:
     def acquire(self, command: str, emit: Emit, cancelled: threading.Event, patience: float | None = None) -> None:
         """Wait until the lock is free, telling `emit` who holds it; `CatalogBusy` after `patience` seconds."""
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise WarehouseUnwritable(
                 f"`{self._path}` cannot be written: {error.strerror}",
@@ -125,6 +125,7 @@ class CatalogLock:
         )
         fresh = self._card.with_suffix(f".{holder.process}.tmp")
         try:
+            fresh.touch(mode=0o600)
             fresh.write_text(json.dumps(asdict(holder)), encoding="utf-8")
             fresh.replace(self._card)
         except OSError:
