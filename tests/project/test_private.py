@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from lamina.bootstrap import OpenOptions, open_application, open_store
 from lamina.project.private import keep_private
+from lamina.spark.catalog_lock import CatalogLock
+from lamina.spark.logs import write_log4j_settings
+from lamina.spark.places import remember_place
 from tests.project.conftest import NOW
 
 MODEL = {"models/a.sql": "MODEL (name a, kind FULL);\nSELECT 1 AS x\n"}
@@ -161,4 +165,19 @@ def test_what_commands_make_is_for_the_owner_alone(project):
         os.umask(before)
     assert mode(folder.root / ".lamina") == 0o700
     assert ".lamina/state.db" in made
+    assert {name: found for name, found in made.items() if found & 0o077} == {}
+
+
+def test_files_around_spark_are_for_the_owner_alone(tmp_path):
+    before = os.umask(0o022)
+    try:
+        write_log4j_settings(tmp_path)
+        remember_place(tmp_path, "here", "shop", f"file:{tmp_path}/warehouse")
+        lock = CatalogLock(tmp_path / "spark.lock")
+        lock.acquire("plan", lambda _event: None, threading.Event())
+        lock.release()
+    finally:
+        os.umask(before)
+    made = {place.name: mode(place) for place in tmp_path.iterdir()}
+    assert {"places.json", "spark.json", "spark.lock", "spark.log"} <= made.keys()
     assert {name: found for name, found in made.items() if found & 0o077} == {}

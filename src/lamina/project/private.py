@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OTHERS = 0o077
 _PASS = 0o011
 # Nobody but Lamina reads what lies in these, wherever tables may have to be read by others.
-_OWN_FOLDERS = frozenset({"cache", "logs"})
+_OWN_FOLDERS = frozenset({"cache", "logs", "metastore"})
 
 
 def keep_private(root: Path, *, is_passable: bool) -> None:

@@ -67,7 +67,7 @@ class CatalogLock:
                 hint="run it in WSL or a container, or name a Spark Connect server as `spark.remote` in lamina.yaml",
             )
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise WarehouseUnwritable(
                 f"`{self._path}` cannot be written: {error.strerror}",
@@ -135,6 +135,7 @@ class CatalogLock:
         )
         fresh = self._card.with_suffix(f".{holder.process}.tmp")
         try:
+            fresh.touch(mode=0o600)
             fresh.write_text(json.dumps(asdict(holder)), encoding="utf-8")
             fresh.replace(self._card)
         except OSError:

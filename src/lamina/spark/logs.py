@@ -42,6 +42,9 @@ def write_log4j_settings(folder: Path) -> Path:
     # Log4j reads the file as properties, where a backslash and `${` mean something.
     target = str(folder / SPARK_LOG).replace("\\", "\\\\").replace("$", "$$")
     settings = folder / "log4j2.properties"
+    # Made before Spark opens them: failures quote what is in tables.
+    for log in (settings, folder / SPARK_LOG, folder / OUTPUT_LOG):
+        log.touch(mode=0o600)
     settings.write_text(_LOG4J.format(file=target), encoding="utf-8")
     return settings
 

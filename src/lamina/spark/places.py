@@ -36,6 +36,7 @@ def remember_place(home: Path, connection: str, schema: str, location: str) -> N
     new = home / f"{_FILE}.{os.getpid()}"
     # What is not remembered is not looked at; nothing else depends on it.
     with suppress(OSError):
+        new.touch(mode=0o600)
         new.write_text(json.dumps(now, indent=2), encoding="utf-8")
         new.replace(home / _FILE)
 
