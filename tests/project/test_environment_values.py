@@ -78,6 +78,19 @@ def test_no_file_of_the_project_holds_a_value(built: Place, root: Path):
     assert sum("${ENV:SHOP_MARK" in text for text in texts) >= 5
 
 
+def test_outcomes_of_audits_are_recorded_without_values(root: Path):
+    (root / "audits" / "marked.sql").write_text("AUDIT (name marked);\nSELECT * FROM @this_model WHERE x = @of\n")
+    query = FILES["models/orders.sql"].replace("marked)", "marked(of := @mark))")
+    (root / "models" / "orders.sql").write_text(query)
+    place = opened(root)
+    assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
+    assert place.process(compute=plain_rows).run(NEXT).status == "succeeded"
+    calls = {result.call for run in place.store.history() for audits in run.audits for result in audits.results}
+    assert any("${ENV:SHOP_MARK}" in call for call in calls)
+    place.store.close()
+    assert files_with(root, "canary-it") == []
+
+
 def test_queries_get_the_value(built: Place):
     seen: list[str] = []
     process = built.process()
@@ -289,3 +302,43 @@ def test_a_definition_of_the_first_form_is_compared_too(root: Path, monkeypatch:
     with pytest.raises(LaminaError) as caught:
         place.run(NEXT)
     assert [problem.node for problem in caught.value.problems] == ["shop.totals"]
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+def test_render_and_errors_show_names(root: Path):
+    from lamina.bootstrap import Hiding
+    from lamina.errors import QueryFailed
+
+    place = opened(root)
+    text = place.process().application().render("shop.totals", start=None, end=None, now=place.clock.now())
+    assert "canary" not in text
+    assert "'${ENV:SHOP_REGION}'" in text
+    hidden = place.project.config().environment.hidden  # type: ignore[attr-defined]
+
+    class Failing:
+        def query(self) -> None:
+            raise QueryFailed(f"no column {CANARY} in Europe but in eu", hint=f"see {CANARY.upper()}")
+
+    with pytest.raises(LaminaError) as caught:
+        Hiding(Failing(), hidden).query()
+    assert caught.value.message == "no column ${ENV:SHOP_MARK} in Europe but in ${ENV:SHOP_REGION}"
+    assert caught.value.hint == "see ${ENV:SHOP_MARK}"
+
+
+def test_what_the_command_line_reports_has_no_values(root: Path, monkeypatch: pytest.MonkeyPatch):
+    from lamina.bootstrap import OpenOptions, hide_values
+
+    monkeypatch.setenv("SHOP_MARK", CANARY)
+    monkeypatch.setenv("SHOP_REGION", "eu")
+    options = OpenOptions(directory=root)
+    assert hide_values(options, f"Traceback: {CANARY!r} and {CANARY}").count("canary") <= 1
+    assert hide_values(options, f"in europe: {CANARY}") == "in europe: ${ENV:SHOP_MARK}"
+    assert hide_values(OpenOptions(directory=root / "nowhere"), "as it is") == "as it is"
+
+
+def test_files_that_have_no_value_are_still_remembered(root: Path):
+    FileProject(root, environ=CANARIES).graph(Place().clock.now())
+    again = FileProject(root, environ=CANARIES)
+    again.graph(Place().clock.now())
+    assert "models/plain.sql" not in again.figures.read
+    assert "models/totals.sql" in again.figures.read
