@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from lamina.app.ports import BatchTime, Hooks
 from lamina.app.records import LoadRequest
 from lamina.bootstrap import open_store
 from lamina.errors import LaminaError
+from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
 from lamina.graph.sealing import Marks, sealed, unsealed
 from lamina.project.files import FileProject
+from lamina.spark.hooks import run_hooks
 from tests.kit import first_form
 from tests.kit.app import Place, january
 from tests.kit.first_form import BUILT, FILES, STATE, put_state, write_files
@@ -100,6 +103,18 @@ def test_queries_get_the_value(built: Place):
     totals = [sql for sql in seen if "AS `mark`" in sql or "AS mark" in sql]
     assert totals
     assert all("canary-it" in sql and "${ENV" not in sql for sql in totals)
+
+
+def test_statements_behind_views_get_the_value_and_wait_for_it(root: Path):
+    text = FILES["models/shown.sql"].replace("TO @mark", "TO @who")
+    (root / "models" / "shown.sql").write_text(text)
+    config = FILES["lamina.yaml"].replace("  plain: 7", "  plain: 7\n  who: ${ENV:WHO}")
+    (root / "lamina.yaml").write_text(config)
+    place = with_environ(opened(root), root, {**CANARIES, "WHO": "canary_readers"})
+    assert place.build(BUILT).status == "succeeded"
+    assert [sql for sql in place.catalog.executed if "canary_readers" in sql]
+    place.store.close()
+    assert files_with(root, "canary_readers") == []
 
 
 def test_every_definition_comes_back_to_the_letter(root: Path):
@@ -257,6 +272,23 @@ def test_hooks_are_recorded_with_the_names_of_secrets(root: Path):
     assert caught.value.code == "LAM-CFG-004"
     place.store.close()
     assert files_with(root, "hush-hush") == []
+
+
+def test_a_hook_is_called_with_the_secret_and_its_error_does_not_tell_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TOKEN", "hush-hush")
+    source = "def call(context, key):\n    raise ValueError(f'{key} {context.var(\"token\")}')\n"
+    code = FunctionCode(
+        module="python.call",
+        function="call",
+        modules=(PythonModule(name="python.call", path="python/call.py", source=source),),
+        variables={"token": "${SECRET:TOKEN}"},
+    )
+    calls = (FunctionCall(name="call", values={"key": "key=${SECRET:TOKEN}"}, code=code),)
+    hooks = Hooks(before=calls, after=(), time=BatchTime(interval=None, execution=Place().clock.now()))
+    with pytest.raises(LaminaError) as caught:
+        run_hooks(None, calls, hooks, "shop.plain")  # type: ignore[arg-type]  # the hook does not look at the session
+    assert "key=${SECRET:TOKEN} ${SECRET:TOKEN}" in caught.value.message
+    assert "hush" not in str(caught.value)
 
 
 # --- recorded definitions are what their ids say ----------------------------------------------------------------------
