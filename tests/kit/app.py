@@ -256,7 +256,7 @@ class Place:
         """Another place that looks exactly like this one and goes its own way from here."""
         other = Place(*self.project.models)
         other.project.seeds = dict(self.project.seeds)
-        other.store.store_id = self.store.store_id
+        other.store.store_id, other.store.seal_key = self.store.store_id, self.store.seal_key
         other.store._contents = _copied(self.store._contents)
         other.store._next_attempt = self.store._next_attempt
         other.catalog = self.catalog.twin()

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from lamina.app.ports import BatchTime, Hooks
 from lamina.app.records import LoadRequest
 from lamina.bootstrap import open_store
 from lamina.errors import LaminaError
+from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
 from lamina.graph.sealing import Marks, sealed, unsealed
 from lamina.project.files import FileProject
+from lamina.spark.hooks import run_hooks
 from tests.kit import first_form
 from tests.kit.app import Place, january
 from tests.kit.first_form import BUILT, FILES, STATE, put_state, write_files
@@ -78,6 +81,19 @@ def test_no_file_of_the_project_holds_a_value(built: Place, root: Path):
     assert sum("${ENV:SHOP_MARK" in text for text in texts) >= 5
 
 
+def test_outcomes_of_audits_are_recorded_without_values(root: Path):
+    (root / "audits" / "marked.sql").write_text("AUDIT (name marked);\nSELECT * FROM @this_model WHERE x = @of\n")
+    query = FILES["models/orders.sql"].replace("marked)", "marked(of := @mark))")
+    (root / "models" / "orders.sql").write_text(query)
+    place = opened(root)
+    assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
+    assert place.process(compute=plain_rows).run(NEXT).status == "succeeded"
+    calls = {result.call for run in place.store.history() for audits in run.audits for result in audits.results}
+    assert any("${ENV:SHOP_MARK}" in call for call in calls)
+    place.store.close()
+    assert files_with(root, "canary-it") == []
+
+
 def test_queries_get_the_value(built: Place):
     seen: list[str] = []
     process = built.process()
@@ -87,6 +103,18 @@ def test_queries_get_the_value(built: Place):
     totals = [sql for sql in seen if "AS `mark`" in sql or "AS mark" in sql]
     assert totals
     assert all("canary-it" in sql and "${ENV" not in sql for sql in totals)
+
+
+def test_statements_behind_views_get_the_value_and_wait_for_it(root: Path):
+    text = FILES["models/shown.sql"].replace("TO @mark", "TO @who")
+    (root / "models" / "shown.sql").write_text(text)
+    config = FILES["lamina.yaml"].replace("  plain: 7", "  plain: 7\n  who: ${ENV:WHO}")
+    (root / "lamina.yaml").write_text(config)
+    place = with_environ(opened(root), root, {**CANARIES, "WHO": "canary_readers"})
+    assert place.build(BUILT).status == "succeeded"
+    assert [sql for sql in place.catalog.executed if "canary_readers" in sql]
+    place.store.close()
+    assert files_with(root, "canary_readers") == []
 
 
 def test_every_definition_comes_back_to_the_letter(root: Path):
@@ -246,6 +274,23 @@ def test_hooks_are_recorded_with_the_names_of_secrets(root: Path):
     assert files_with(root, "hush-hush") == []
 
 
+def test_a_hook_is_called_with_the_secret_and_its_error_does_not_tell_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TOKEN", "hush-hush")
+    source = "def call(context, key):\n    raise ValueError(f'{key} {context.var(\"token\")}')\n"
+    code = FunctionCode(
+        module="python.call",
+        function="call",
+        modules=(PythonModule(name="python.call", path="python/call.py", source=source),),
+        variables={"token": "${SECRET:TOKEN}"},
+    )
+    calls = (FunctionCall(name="call", values={"key": "key=${SECRET:TOKEN}"}, code=code),)
+    hooks = Hooks(before=calls, after=(), time=BatchTime(interval=None, execution=Place().clock.now()))
+    with pytest.raises(LaminaError) as caught:
+        run_hooks(None, calls, hooks, "shop.plain")  # type: ignore[arg-type]  # the hook does not look at the session
+    assert "key=${SECRET:TOKEN} ${SECRET:TOKEN}" in caught.value.message
+    assert "hush" not in str(caught.value)
+
+
 # --- recorded definitions are what their ids say ----------------------------------------------------------------------
 def altered(root: Path, node: str) -> None:
     with sqlite3.connect(root / ".lamina" / "state.db") as connection:
@@ -289,3 +334,43 @@ def test_a_definition_of_the_first_form_is_compared_too(root: Path, monkeypatch:
     with pytest.raises(LaminaError) as caught:
         place.run(NEXT)
     assert [problem.node for problem in caught.value.problems] == ["shop.totals"]
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+def test_render_and_errors_show_names(root: Path):
+    from lamina.bootstrap import Hiding
+    from lamina.errors import QueryFailed
+
+    place = opened(root)
+    text = place.process().application().render("shop.totals", start=None, end=None, now=place.clock.now())
+    assert "canary" not in text
+    assert "'${ENV:SHOP_REGION}'" in text
+    hidden = place.project.config().environment.hidden  # type: ignore[attr-defined]
+
+    class Failing:
+        def query(self) -> None:
+            raise QueryFailed(f"no column {CANARY} in Europe but in eu", hint=f"see {CANARY.upper()}")
+
+    with pytest.raises(LaminaError) as caught:
+        Hiding(Failing(), hidden).query()
+    assert caught.value.message == "no column ${ENV:SHOP_MARK} in Europe but in ${ENV:SHOP_REGION}"
+    assert caught.value.hint == "see ${ENV:SHOP_MARK}"
+
+
+def test_what_the_command_line_reports_has_no_values(root: Path, monkeypatch: pytest.MonkeyPatch):
+    from lamina.bootstrap import OpenOptions, hide_values
+
+    monkeypatch.setenv("SHOP_MARK", CANARY)
+    monkeypatch.setenv("SHOP_REGION", "eu")
+    options = OpenOptions(directory=root)
+    assert hide_values(options, f"Traceback: {CANARY!r} and {CANARY}").count("canary") <= 1
+    assert hide_values(options, f"in europe: {CANARY}") == "in europe: ${ENV:SHOP_MARK}"
+    assert hide_values(OpenOptions(directory=root / "nowhere"), "as it is") == "as it is"
+
+
+def test_files_that_have_no_value_are_still_remembered(root: Path):
+    FileProject(root, environ=CANARIES).graph(Place().clock.now())
+    again = FileProject(root, environ=CANARIES)
+    again.graph(Place().clock.now())
+    assert "models/plain.sql" not in again.figures.read
+    assert "models/totals.sql" in again.figures.read

@@ -47,8 +47,9 @@ class AuditQuery:
 
 
 def arguments_of(call: AuditCall) -> str:
-    """The arguments as the model writes them."""
-    return ", ".join(f"{key} := {text}" for key, text in call.arguments.items())
+    """The arguments as the model writes them, without values of the environment."""
+    arguments = call.arguments if call.shown is None else call.shown
+    return ", ".join(f"{key} := {text}" for key, text in arguments.items())
 
 
 def call_of(call: AuditCall) -> str:

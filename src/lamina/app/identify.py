@@ -11,11 +11,11 @@ from lamina.app.records import IdentityStands, LoadRequest
 from lamina.identity.fingerprint import version_of, versions_of
 from lamina.identity.forms.former import FORMER, former_versions
 from lamina.identity.naming import VersionId
-from lamina.identity.standing import equal_now, identities, in_terms_of, standing, undecided, with_equals
+from lamina.identity.standing import equal_now, identities, in_terms_of, is_shown, standing, undecided, with_equals
 from lamina.identity.version import FORM, form_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from lamina.app.ports import StateStore
     from lamina.app.records import Loaded
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.identity.standing import Shown
+    from lamina.identity.standing import Equals, Shown
     from lamina.identity.version import Fingerprint, NodeVersion, Same
 
 
@@ -54,10 +54,12 @@ def identify(store: StateStore, graph: Graph, environments: tuple[str, ...]) -> 
     is recorded what they are called now.
     """
     made = versions_of(graph, seal_key(store, graph))
-    asked = tuple(key for version in made.values() for key in identities(version))
-    equals = store.load(LoadRequest(identities=asked, facts_of_pointers=False)).equals
-    loaded = _load(store, environments, made, [(node, name) for (node, _), names in equals.items() for name in names])
+    loaded = _load(store, environments, ((version.node, version.version) for version in made.values()))
     shown = [_shown(loaded.revisions[name]) for name in environments if name in loaded.revisions]
+    asked = [key for version in made.values() if not is_shown(version, shown) for key in identities(version)]
+    equals = store.load(LoadRequest(identities=tuple(asked), facts_of_pointers=False)).equals if asked else {}
+    if others := tuple(_versions_elsewhere(made, equals, loaded)):
+        loaded = _with_facts(loaded, _load(store, (), others))
     recorded = {(facts.node, facts.version) for facts in loaded.facts.values()}
     former = [
         version
@@ -66,7 +68,7 @@ def identify(store: StateStore, graph: Graph, environments: tuple[str, ...]) -> 
     ]
     found: tuple[Same, ...] = ()
     if former:
-        loaded = _with_facts(loaded, _load(store, (), {version.node: version for version in former}, ()))
+        loaded = _with_facts(loaded, _load(store, (), ((version.node, version.version) for version in former)))
         recorded = {(facts.node, facts.version) for facts in loaded.facts.values()}
         found = equal_now(made, former, shown, recorded)
         equals = with_equals(equals, found)
@@ -75,15 +77,18 @@ def identify(store: StateStore, graph: Graph, environments: tuple[str, ...]) -> 
     return Identified(versions=versions, made=made, loaded=loaded, found=found)
 
 
-def _load(
-    store: StateStore,
-    environments: tuple[str, ...],
-    versions: Mapping[NodeName, NodeVersion],
-    others: Iterable[tuple[NodeName, str]],
-) -> Loaded:
-    wanted = [(version.node, version.version) for version in versions.values()]
-    further = [(node, VersionId(name)) for node, name in others]
-    return store.load(LoadRequest(environments=environments, versions=tuple(dict.fromkeys((*wanted, *further)))))
+def _load(store: StateStore, environments: tuple[str, ...], versions: Iterable[tuple[NodeName, VersionId]]) -> Loaded:
+    return store.load(LoadRequest(environments=environments, versions=tuple(dict.fromkeys(versions))))
+
+
+def _versions_elsewhere(
+    made: Mapping[NodeName, NodeVersion], equals: Equals, loaded: Loaded
+) -> Iterator[tuple[NodeName, VersionId]]:
+    """Versions that nodes stand for and that were not loaded, because none of the environments shows them."""
+    known = {(facts.node, facts.version) for facts in loaded.facts.values()}
+    for (node, identity), names in equals.items():
+        if identity == made[node].version:
+            yield from ((node, VersionId(name)) for name in names if (node, name) not in known)
 
 
 def _with_facts(loaded: Loaded, further: Loaded) -> Loaded:

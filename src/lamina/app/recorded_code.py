@@ -81,7 +81,8 @@ def check_definitions(
     raise_all(
         DefinitionAltered(
             f"the recorded definition of `{name}` is not the one that was recorded under its id"
-            f" `{pointers[name].definition_id}`: the state was changed by something else than Lamina",
+            f" `{pointers[name].definition_id}`: something else than Lamina changed the state, or Python or the SQL"
+            " parser was replaced by one that reads it otherwise",
             hint="find out who can write to the state, then restore it from a backup; or change the model, of which the"
             " `description` is enough, and build: that records it anew",
             location=model.location,

@@ -132,6 +132,8 @@ class AuditCall:
     skip: bool | None = None
     location: Location | None = None
     code: AuditCode | None = None
+    shown: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """The arguments for people, where some are values of the environment; it is not recorded."""
 
     @property
     def is_blocking(self) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from lamina.errors import LaminaError
-    from lamina.graph.model import FunctionCall, Model
+    from lamina.graph.model import AuditCall, FunctionCall, Model
 
 # Where users write what queries, code and people are given. Everywhere else a value is a name or a setting that
 # planning works with, and cannot be kept from anybody who sees the plan.
@@ -162,7 +162,24 @@ def with_environment(model: Model, values: Mapping[str, str]) -> Model:
 
     _changed(model, look(Marks(values)), look(Marks(_long(values))))
     found = tuple(EnvironmentValue(name=name, value=values[name]) for name in sorted(seen))
-    return replace(model, environment=found) if found else model
+    return _with_shown(replace(model, environment=found)) if found else model
+
+
+def _with_shown(model: Model) -> Model:
+    """The model with arguments of audits that people may see: these are recorded with outcomes."""
+    values = values_in([model])
+
+    def shown(call: AuditCall) -> AuditCall:
+        texts = {key: without_values(text, values) for key, text in call.arguments.items()}
+        return replace(call, shown=texts) if texts != dict(call.arguments) else call
+
+    by_source = {name: tuple(map(shown, calls)) for name, calls in model.source_audits.items()}
+    return replace(
+        model,
+        audits=tuple(map(shown, model.audits)),
+        standalone_audits=tuple(map(shown, model.standalone_audits)),
+        source_audits=MappingProxyType(by_source),
+    )
 
 
 def digest_of(value: EnvironmentValue, key: bytes) -> str:
@@ -212,7 +229,7 @@ def unsealed(model: Model, environ: Mapping[str, str], key: bytes) -> Model:
         return model
     shown = _changed(model, Marks(values).show, Marks(_long(values)).show)
     found = tuple(EnvironmentValue(name=name, value=value) for name, value in values.items())
-    return replace(shown, environment=found)
+    return _with_shown(replace(shown, environment=found))
 
 
 def without_values(text: str, values: Mapping[str, str]) -> str:

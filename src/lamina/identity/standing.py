@@ -31,6 +31,12 @@ def identities(version: NodeVersion) -> tuple[tuple[NodeName, str], ...]:
     return (version.node, version.version), (version.node, version.definition_id)
 
 
+def is_shown(version: NodeVersion, shown: Collection[Shown]) -> bool:
+    """Whether everyone who shows the node shows just this, and someone does: then nothing else can be meant."""
+    found = {pointers[version.node] for pointers in shown if version.node in pointers}
+    return found == {(version.version, version.definition_id)}
+
+
 def undecided(
     versions: Mapping[NodeName, NodeVersion],
     equals: Equals,
