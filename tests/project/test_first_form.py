@@ -51,6 +51,7 @@ def built(root: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
         older.setattr("lamina.app.identify.versions_of", lambda graph, _key: first_versions(graph))
         older.setattr("lamina.app.identify.undecided", lambda *_: {})
         older.setattr("lamina.app.apply_plan.sealed", lambda model, _key: model)
+        older.setattr("lamina.app.apply_plan.made_with", lambda: None)
         build_everything(place)
     return place
 

@@ -269,12 +269,7 @@ class Application(Querying):
 def _check_code(store: StateStore, inputs: PlanInputs, plan: Plan) -> None:
     """Refuse recorded code that is not what was recorded, of everything that is about to run."""
     working = run_with(inputs.graph, [step.node for step in plan.steps if step.has_work])
-    shown = {
-        name: inputs.facts[place].fingerprint
-        for name, place in inputs.environment.places.items()
-        if place in inputs.facts
-    }
-    check_definitions(store, inputs.graph, working, inputs.environment.pointers, shown)
+    check_definitions(store, inputs.graph, working, inputs.environment.pointers)
 
 
 def _with_notices(report: Report, left: Mapping[str, Followed]) -> Report:

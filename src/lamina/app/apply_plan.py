@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lamina.app.analysis import analyse_new_versions
@@ -37,6 +37,7 @@ from lamina.graph.model import SeedBody
 from lamina.graph.resolve import Naming
 from lamina.graph.sealing import sealed
 from lamina.identity.naming import incarnation_of
+from lamina.sql.on_demand import made_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -370,7 +371,7 @@ def _recorded(ports: Ports, plan: Plan, step: Step) -> tuple[Fact, ...]:
 def _definition(store: StateStore, version: NodeVersion, model: Model) -> DefinitionRecorded:
     """The definition as it is recorded: without values of the environment."""
     to_record = sealed(model, store.seal_key or b"") if model.environment else model
-    return DefinitionRecorded(definition_id=version.definition_id, model=to_record)
+    return DefinitionRecorded(definition_id=version.definition_id, model=replace(to_record, read_with=made_with()))
 
 
 def _definitions(store: StateStore, plan: Plan, before: Mapping[NodeName, Pointer]) -> tuple[Fact, ...]:

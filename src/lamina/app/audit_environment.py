@@ -13,7 +13,7 @@ from lamina.app.audit_apart import AuditRow, ask_source, row_of
 from lamina.app.audit_batch import is_refused, merged, skipped_result
 from lamina.app.audit_queries import call_of
 from lamina.app.audit_shown import Asked, ask
-from lamina.app.gather import environment_name, load_runnable, recorded_fingerprints
+from lamina.app.gather import environment_name, load_runnable
 from lamina.app.publisher import PAUSE_GROWTH, TRIES
 from lamina.app.recorded_code import check_definitions, run_with
 from lamina.app.records import AuditResult
@@ -105,7 +105,7 @@ def find_audits(store: StateStore, project: ProjectSource, request: AuditsReques
     places = {node: pointer.physical for node, pointer in revision.pointers.items() if pointer.physical is not None}
     chosen = select(graph, request.select, request.exclude, frozenset())
     running = run_with(graph, chosen)
-    check_definitions(store, graph, running, revision.pointers, recorded_fingerprints(revision, loaded))
+    check_definitions(store, graph, running, revision.pointers)
     return EnvironmentAudits(
         environment=name,
         graph=graph,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
-    from lamina.identity.version import Fingerprint, Same
+    from lamina.identity.version import Same
     from lamina.planning.inputs import Rewrite
 
 
@@ -176,18 +176,14 @@ def load_runnable(project: ProjectSource, store: StateStore, name: str) -> tuple
     return environment, baseline, loaded, replace(graph, models=put_together(store, project, graph.models))
 
 
-def recorded_fingerprints(revision: Revision, loaded: Loaded) -> dict[NodeName, Fingerprint]:
-    """The fingerprints of the versions that an environment shows."""
-    return {node: loaded.facts[place].fingerprint for node, place in revision.places.items() if place in loaded.facts}
-
-
 def _gather_recorded(project: ProjectSource, store: StateStore, request: PlanRequest, name: str) -> Gathered:
     settings = project.settings()
     environment, baseline, loaded, graph = load_runnable(project, store, name)
-    fingerprints = recorded_fingerprints(environment, loaded)
+    places = environment.places.items()
+    fingerprints = {node: loaded.facts[place].fingerprint for node, place in places if place in loaded.facts}
     # Signals are asked while it is planned.
     asked = [node for node, model in graph.models.items() if model.signals]
-    check_definitions(store, graph, asked, environment.pointers, fingerprints)
+    check_definitions(store, graph, asked, environment.pointers)
     versions = {
         node: NodeVersion(
             node=node,

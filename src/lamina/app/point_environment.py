@@ -327,7 +327,7 @@ class EnvironmentPointer:
                 raise Cancelled(f"the statements that follow the views of `{environment}` were cancelled")
             try:
                 whole = put_together(ports.store, ports.project, {name: model})[name]
-                check_definitions(ports.store, Graph(models={name: whole}), [name], revision.pointers, {})
+                check_definitions(ports.store, Graph(models={name: whole}), [name], revision.pointers)
                 request = statements_request(whole, names, self._execution, ports.load_macros)
                 ports.engine.execute(request)
             except Cancelled:

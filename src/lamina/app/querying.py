@@ -140,7 +140,7 @@ class Querying(Looking):
         used = run_with(Graph(models=recorded), nodes)
         within = {name: recorded[name] for name in used if isinstance(recorded[name].kind, View | Embedded)}
         found = put_together(self._ports.store, self._ports.project, within)
-        check_definitions(self._ports.store, Graph(models=found), used, revision.pointers, {})
+        check_definitions(self._ports.store, Graph(models=found), used, revision.pointers)
         return found
 
     def render(

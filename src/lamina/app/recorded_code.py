@@ -9,9 +9,7 @@ from lamina.graph.kinds import Embedded, View
 from lamina.graph.model import SqlBody
 from lamina.graph.sealing import unsealed
 from lamina.identity.fingerprint import definition_id_of, version_of
-from lamina.identity.forms import first
-from lamina.identity.version import form_of
-from lamina.sql.on_demand import canonical_text
+from lamina.sql.on_demand import canonical_text, made_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.identity.version import Fingerprint
 
 
 def put_together(store: StateStore, project: ProjectSource, models: Mapping[NodeName, Model]) -> dict[NodeName, Model]:
@@ -70,35 +67,35 @@ def check_definitions(
     graph: Graph,
     nodes: Collection[NodeName],
     pointers: Mapping[NodeName, Pointer],
-    recorded: Mapping[NodeName, Fingerprint],
 ) -> None:
-    """Refuse to run definitions that are not what their ids say; raises all of them at once.
-
-    `recorded` are the fingerprints of the versions that the pointers name, where they have tables.
-    """
+    """Refuse to run definitions that are not what their ids say; raises all of them at once."""
     models = {name: graph.models[name] for name in nodes if name in pointers and name in graph.models}
     key = (store.seal_key or b"") if any(model.environment for model in models.values()) else b""
     raise_all(
         DefinitionAltered(
             f"the recorded definition of `{name}` is not the one that was recorded under its id"
-            f" `{pointers[name].definition_id}`: something else than Lamina changed the state, or Python or the SQL"
-            " parser was replaced by one that reads it otherwise",
+            f" `{pointers[name].definition_id}`: something else than Lamina changed the state",
             hint="find out who can write to the state, then restore it from a backup; or change the model, of which the"
             " `description` is enough, and build: that records it anew",
             location=model.location,
             node=name,
         )
         for name, model in models.items()
-        if not _is_as_recorded(model, pointers[name], recorded.get(name), key)
+        if _is_comparable(model) and not _is_as_recorded(model, pointers[name], key)
     )
 
 
-def _is_as_recorded(model: Model, pointer: Pointer, recorded: Fingerprint | None, key: bytes) -> bool:
-    if not _is_one(model):
-        return False
-    if form_of(pointer.definition_id) == 1:
-        return _is_of_first_form(model, pointer, recorded)
-    return definition_id_of(pointer.version, version_of(model, {}, key).fingerprint) == pointer.definition_id
+def _is_comparable(model: Model) -> bool:
+    """Whether a difference means something: another Python or SQL parser may write canonical texts otherwise.
+
+    Definitions that were recorded before it was noted which ones read them are not compared.
+    """
+    return model.read_with == made_with()
+
+
+def _is_as_recorded(model: Model, pointer: Pointer, key: bytes) -> bool:
+    made = version_of(model, {}, key).fingerprint
+    return _is_one(model) and definition_id_of(pointer.version, made) == pointer.definition_id
 
 
 def _is_one(model: Model) -> bool:
@@ -110,15 +107,3 @@ def _is_one(model: Model) -> bool:
         return canonical_text(body.query.expanded, model.dialect) == body.canonical
     except SyntaxProblem:
         return False
-
-
-def _is_of_first_form(model: Model, pointer: Pointer, recorded: Fingerprint | None) -> bool:
-    """In that form an id says what the parents were too, which only the version's fingerprint remembers.
-
-    A model without a table has none, so nothing can be said about it.
-    """
-    if recorded is None or recorded.whole[:16] != pointer.version:
-        return True
-    local = first.version_of(model, {}).fingerprint
-    is_same = (local.query, local.config, local.functions) == (recorded.query, recorded.config, recorded.functions)
-    return is_same and first.digest(recorded.whole, local.metadata)[:24] == pointer.definition_id

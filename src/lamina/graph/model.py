@@ -248,6 +248,8 @@ class Model:
     """Properties that are understood but have no effect on data here (owner lists, grants, linter rules), as text."""
     environment: tuple[EnvironmentValue, ...] = ()
     """What of the model comes from the environment; `graph/sealing.py` keeps it out of what is recorded."""
+    read_with: str | None = None
+    """Once recorded: by which Python and SQL parser its canonical texts were made. Others may write them otherwise."""
 
     @property
     def type(self) -> Literal["model", "seed"]:

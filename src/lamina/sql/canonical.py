@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
+from sqlglot._version import __version__ as parser_version
 
 from lamina.errors import SyntaxProblem
 from lamina.sql.syntax import SPARK, parse_query, source_name, tokenise
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from sqlglot import Token
 
     from lamina.sql.syntax import ParsedQuery
+
+MADE_WITH = f"Python {sys.version_info[0]}.{sys.version_info[1]}, sqlglot {parser_version}"
+"""What canonical texts, of SQL and of Python, depend on besides what they are made from."""
 
 _TEXT_NODES = (
     exp.Literal,

@@ -38,6 +38,13 @@ def canonical_text(text: str, dialect: str = _SPARK) -> str:
     return canonical.canonical_text(text, dialect)
 
 
+def made_with() -> str:
+    """See `canonical.MADE_WITH`."""
+    from lamina.sql import canonical
+
+    return canonical.MADE_WITH
+
+
 def changed_columns(old_text: str, new_text: str, dialect: str = _SPARK) -> tuple[str, ...]:
     """See `compare.changed_columns`."""
     from lamina.sql import compare

@@ -394,6 +394,7 @@ MODEL = _record(
     windows=_mapping(_WINDOW),
     further=_SETTINGS,
     environment=_ENVIRONMENT,
+    read_with=PLAIN,
 )
 
 # --- publishing -------------------------------------------------------------------------------------------------------
