@@ -2,6 +2,7 @@
 
     LaminaError
     ├── UsageError            LAM-USE-*    the command was called wrongly                      exit 2
+    ├── OutputFailed          LAM-OUT-*    what a command answers cannot be written            exit 1
     ├── InvalidProject        LAM-PROJ-*   the files cannot be turned into a project           exit 2
     │   ├── ConfigError       LAM-CFG-*    lamina.yaml
     │   ├── SyntaxProblem     LAM-SQL-*    a header, a query or a macro cannot be read
@@ -149,6 +150,12 @@ class NoProject(UsageError):
     """No `lamina.yaml` here or in a parent folder."""
 
     code = "LAM-USE-004"
+
+
+class OutputFailed(LaminaError):
+    """The result of a command cannot be written to where its output goes."""
+
+    code = "LAM-OUT-001"
 
 
 # --- project ---

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamina.cli.present.output import finish
+from lamina.cli.present.output import cannot_write, finish
 from lamina.cli.present.problems import problems_document, problems_text
-from lamina.errors import Cancelled, LaminaError, UsageError
+from lamina.errors import Cancelled, LaminaError, OutputFailed, UsageError
 from lamina.near_names import did_you_mean
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from lamina.cli.invocation import Invocation
 
+# What a device answers that takes no more.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _QUOTED = re.compile(r"'([^']+)'")
 
 
@@ -36,9 +39,10 @@ def exit_code_of(command: Callable[[], Any], invocation: Invocation) -> int:
     except (KeyboardInterrupt, click.Abort):
         code = _report(_interruption(), invocation)
     except BaseException as error:  # noqa: BLE001  # the outermost fence: a defect ends in a sentence and is no success
-        code = _report(_defect(error, invocation), invocation)
-    finish()
-    return code
+        is_full = isinstance(error, OSError) and error.errno in _FULL and error.filename is None
+        code = _report(cannot_write(error) if is_full else _defect(error, invocation), invocation)
+    unwritten = finish()
+    return code if unwritten is None else _report(unwritten, invocation)
 
 
 def _report(error: LaminaError, invocation: Invocation) -> int:
@@ -46,10 +50,13 @@ def _report(error: LaminaError, invocation: Invocation) -> int:
     for problem in error.problems:
         problem.message = _hidden(problem.message, invocation)
         problem.hint = _hidden(problem.hint, invocation) if problem.hint else None
-    if output.is_json:
-        output.document(problems_document(error))
-    else:
-        output.note(problems_text(error))
+    try:
+        if output.is_json and not isinstance(error, OutputFailed):
+            output.document(problems_document(error))
+        else:
+            output.note(problems_text(error))
+    except OutputFailed as unwritten:
+        output.note(problems_text(error), problems_text(unwritten))
     if output.is_debug:
         output.note(_hidden(traceback.format_exc().rstrip(), invocation))
     return error.exit_code

@@ -181,3 +181,18 @@ def test_a_wide_cell_pads_no_other_line(lamina: Lamina, application: FakeApplica
 
     assert [line for line in lines if line.endswith(" ")] == []
     assert any(line.endswith(wide) for line in lines)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("words", [["--help"], ["init", "--help"], ["plan", "--json"], ["plan"]])
+def test_a_result_that_cannot_be_written_is_one_sentence(words: list[str], tmp_path: Path):
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "lamina", *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+
+    assert ended.returncode in {1, 2}
+    assert "Traceback" not in ended.stderr
+    assert "LAM-000" not in ended.stderr
+    # Without a project there is no result of `plan` in text.
+    assert ("LAM-OUT-001" in ended.stderr) == (words != ["plan"])

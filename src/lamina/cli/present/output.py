@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lamina.cli.spelling import with_place
+from lamina.errors import OutputFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,32 +92,51 @@ class _QuietConsole(Console):
 
     def print(self, *objects: Any, **how: Any) -> None:
         """Print; a line that goes to a file or another program does not end in spaces that only fill a table."""
-        if not self._is_piped:
-            super().print(*objects, **how)
-            return
-        with self.capture() as captured:
-            super().print(*objects, **how)
-        lines = captured.get().split("\n")
-        super().print(Text("\n".join(line.rstrip(" ") for line in lines)), end="", soft_wrap=True)
+        with _until_reader_leaves(self.file):
+            if not self._is_piped:
+                super().print(*objects, **how)
+                return
+            with self.capture() as captured:
+                super().print(*objects, **how)
+            lines = captured.get().split("\n")
+            super().print(Text("\n".join(line.rstrip(" ") for line in lines)), end="", soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
         _turn_away(self.file)
 
 
-def finish() -> None:
-    """Hand over what is still buffered; a reader that has gone is no error."""
+def finish() -> OutputFailed | None:
+    """Hand over what is still buffered, and answer why results cannot be; a reader that has gone is no error."""
+    failed = None
     for stream in (sys.stdout, sys.stderr):
-        with _until_reader_leaves(stream):
-            stream.flush()
+        try:
+            with _until_reader_leaves(stream):
+                stream.flush()
+        except OutputFailed as error:
+            failed = error
+    return failed
 
 
 @contextlib.contextmanager
 def _until_reader_leaves(stream: Any) -> Any:
+    """A reader that has gone is no error, nor are notes that nobody gets; `OutputFailed` for results."""
     try:
         yield
     except BrokenPipeError:
         _turn_away(stream)
+    except OSError as error:
+        _turn_away(stream)
+        if stream is sys.stdout:
+            raise cannot_write(error) from error
+
+
+def cannot_write(error: BaseException) -> OutputFailed:
+    """What people are told where results cannot be written."""
+    return OutputFailed(
+        f"the result could not be written: {getattr(error, 'strerror', None) or error}",
+        hint="what the command did is done and recorded; make room where its output goes",
+    )
 
 
 def _turn_away(stream: Any) -> None:
