@@ -75,7 +75,7 @@ MAY_IMPORT_LATE = frozenset(
     {"bootstrap.py", "__init__.py", "cli/present/progress.py", "project/files.py", "sql/on_demand.py"}
 )
 # The same by name: the exported name, the command that was typed, the modules of a user's project.
-MAY_IMPORT_BY_NAME = frozenset({"__init__.py", "cli/groups.py", "project/modules.py", "sql/macro_regex.py"})
+MAY_IMPORT_BY_NAME = frozenset({"__init__.py", "cli/groups.py", "project/modules.py"})
 
 
 def name_of(module: Path) -> str:
