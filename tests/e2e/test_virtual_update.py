@@ -115,7 +115,7 @@ def test_a_statement_that_spark_refuses_fails_its_model_and_the_views_are_set(se
 
 
 def test_a_promotion_moves_the_views_says_what_failed_and_the_next_one_runs_it(seen: dict[str, Any]) -> None:
-    assert seen["promoted"] == ["LAM-SPARK-015", "models/orders.sql:8:1"]
+    assert seen["promoted"] == ["LAM-SPARK-015", "models/orders.sql:8:13"]
     assert seen["prod"] == 4
     assert seen["healed"] == "nothing_to_do"
     assert seen["nowhere"] == 2

@@ -123,8 +123,10 @@ def test_a_jvm_with_such_a_file_ends_before_it_loads_anything(tmp_path: Path, mo
     monkeypatch.setattr(embedded, "launch", lambda *_arguments: gateway)
     monkeypatch.setattr(embedded, "_forget", ended.append)
     settings = SparkSettings(home=tmp_path / ".lamina", master="local[1]")
+    embedded._make_folders(settings)
     with pytest.raises(FormatMissing, match=KNOWN_JARS[name]):
-        EmbeddedSpark(settings, lambda _event: None).start("build", NOTHING)
+        # Other tests of this process may have a Spark that runs, which `start` would look at.
+        EmbeddedSpark(settings, lambda _event: None)._open(None, "build", NOTHING)
     assert ended == [gateway]
 
 
