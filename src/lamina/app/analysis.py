@@ -102,8 +102,9 @@ def _missing_table(plan: Plan, table: NodeName, readers: list[NodeName], problem
     suggestion = f"did you mean `{near[0]}`? Otherwise " if near else ""
     missing = AnalysisFailed(
         f"the table `{table}`, read by {shown_names(readers)}, does not exist",
-        hint=f"{suggestion}create it in Spark's catalog, or let the project make it: with a model of this name, or a "
-        f"CSV file in `seeds/`; tables of others are declared in `sources/`, where `lamina source columns` checks them",
+        hint=f"{suggestion}have Spark's catalog know it, for files with `lamina source register`, or let the project "
+        f"make it: with a model of this name, or a CSV file in `seeds/`; tables of others are declared in `sources/`, "
+        f"where `lamina source columns` checks them",
         location=problem.location,
         node=readers[0],
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lamina.app.report import NodeResult, Report
-from lamina.errors import BatchFailed, LaminaError, Location, QueryFailed
+from lamina.errors import AnalysisFailed, BatchFailed, LaminaError, Location, QueryFailed
 from lamina.graph.names import NodeName
 from lamina.planning.inputs import Flags
 from tests.kit.models import instant
@@ -84,6 +84,27 @@ def test_failures_come_last_with_all_that_is_known_of_them(lamina: Lamina, appli
         "`lamina history run2`",
     ):
         assert expected in told
+
+
+def test_a_table_that_is_missing_for_several_models_is_told_once(
+    lamina: Lamina, application: FakeApplication, shop: Shop
+):
+    report = shop.plan(command="run")
+
+    def missing(node: str, table: str | None) -> NodeResult:
+        error = AnalysisFailed(f"`{node}` was refused by Spark: nothing is called `{table}`", node=NodeName(node))
+        error.missing_table = table
+        return NodeResult(status="failed", error=error)
+
+    tables = {"shop.orders": "raw.orders", "shop.revenue": "raw.orders", "shop.page": None}
+    results = {NodeName(node): missing(node, table) for node, table in tables.items()}
+    application.report = replace(report, status="failed", run_id="run2", results=results)
+
+    told = lamina("run").stderr
+
+    assert told.count("error LAM-SPARK-005") == 2
+    assert told.count("nothing is called `raw.orders`") == 1
+    assert "`shop.revenue` failed for the same reason" in told
 
 
 def test_a_failed_build_is_still_one_document(lamina: Lamina, application: FakeApplication, shop: Shop):

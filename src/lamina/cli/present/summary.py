@@ -10,6 +10,8 @@ from lamina.cli.present.plan import left_to_baseline_text, notices_text, plan_te
 from lamina.cli.present.problems import problem_text
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import count_of, date_time_words, seconds_words
+from lamina.errors import AnalysisFailed
+from lamina.graph.names import shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from lamina.app.report import NodeResult, Report
     from lamina.cli.present.output import Output
+    from lamina.errors import LaminaError
+    from lamina.graph.names import NodeName
     from lamina.planning.steps import Step
 
 _STYLES = {"succeeded": "green", "failed": "bold red", "skipped": "yellow", "reused": "cyan"}
@@ -137,11 +141,27 @@ def _blocked(report: Report) -> Iterator[Text]:
 
 
 def failures_text(report: Report) -> Iterator[Text]:
-    """What went wrong with each model, in the order of the plan."""
+    """What went wrong with each model, in the order of the plan; a table that is not there is told once."""
+    failed: dict[NodeName, LaminaError] = {}
+    readers: dict[str, list[NodeName]] = {}
     for step in report.plan.steps:
         result = report.results.get(step.node)
-        if result is not None and result.error is not None:
-            yield Text("\n").join([Text(), problem_text(result.error)])
+        if result is None or result.error is None:
+            continue
+        table = _missing_table(result.error)
+        if table is None or table not in readers:
+            failed[step.node] = result.error
+        if table is not None:
+            readers.setdefault(table, []).append(step.node)
+    for error in failed.values():
+        table = _missing_table(error)
+        others = readers[table][1:] if table is not None else []
+        also = [Text(f"  {shown_names(others)} failed for the same reason")] if others else []
+        yield Text("\n").join([Text(), problem_text(error), *also])
+
+
+def _missing_table(error: LaminaError) -> str | None:
+    return error.missing_table if isinstance(error, AnalysisFailed) else None
 
 
 def _failures(report: Report, command: str) -> Iterator[Text]:
