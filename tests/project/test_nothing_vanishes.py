@@ -190,3 +190,30 @@ def test_of_a_folder_and_a_link_to_it_the_folder_counts(project):
     for name in ("b", "z"):
         (folder.root / "models" / name).symlink_to("m")
     assert folder.graph().models["shop.a"].location.file == "models/m/a.sql"
+
+
+@pytest.mark.parametrize("has_helper", [False, True])
+def test_macros_signals_and_hooks_may_stand_in_the_files_of_packages(project, has_helper):
+    one = "from lamina import {0}\n\n@{0}()\ndef {1}({2}):\n    return {3}\n"
+    header = "MODEL (name a, kind INCREMENTAL_BY_TIME_RANGE (time_column ds), signals (s()), pre_hooks (h));\n"
+    files = {
+        "macros/__init__.py": one.format("macro", "m", "evaluator", "'7'"),
+        "signals/__init__.py": one.format("signal", "s", "batch", "True"),
+        "python/__init__.py": one.format("hook", "h", "context", "None"),
+        "models/a.sql": f"{header}SELECT @m() AS x, ds FROM raw.t WHERE ds = @start_ds\n",
+    }
+    if has_helper:
+        files["macros/other.py"] = "from macros import m\n"
+    folder = project(files)
+    for _ in range(2):
+        model = folder.graph().models["shop.a"]
+        assert "SELECT 7 AS x" in model.body.query.expanded
+        assert [call.name for call in (*model.signals, *model.pre_hooks)] == ["s", "h"]
+
+
+def test_a_function_in_the_file_of_a_package_is_named_as_well(project):
+    udf = (
+        'from lamina import udf\n\n@udf("shop.clean", arguments={"t": "string"}, returns="string")\ndef clean(t): ...\n'
+    )
+    folder = project({"functions/__init__.py": udf, "models/a.sql": SQL.format("a")})
+    assert [notice.node for notice in folder.graph().warnings if notice.code == "LAM-WARN-044"] == ["shop.clean"]

@@ -91,7 +91,7 @@ def discover(root: Path) -> ProjectFiles:
         python_models=tuple(file for file in models if file.path.lower().endswith(".py")),
         unread=tuple(sorted(unread)),
         seeds=tuple(_walk(root, "seeds", (".csv",))),
-        macros=tuple(file for file in _walk(root, "macros", (".py",)) if not file.path.endswith("/__init__.py")),
+        macros=tuple(_walk(root, "macros", (".py",))),
         sources=tuple(
             sorted(
                 (
@@ -103,11 +103,9 @@ def discover(root: Path) -> ProjectFiles:
             )
         ),
         audits=tuple(_walk(root, "audits", (".sql",))),
-        signals=tuple(file for file in _walk(root, "signals", (".py",)) if not file.path.endswith("/__init__.py")),
-        python=tuple(file for file in _walk(root, "python", (".py",)) if not file.path.endswith("/__init__.py")),
-        functions=tuple(
-            file for file in _walk(root, "functions", (".sql", ".py")) if not file.path.endswith("/__init__.py")
-        ),
+        signals=tuple(_walk(root, "signals", (".py",))),
+        python=tuple(_walk(root, "python", (".py",))),
+        functions=tuple(_walk(root, "functions", (".sql", ".py"))),
         tests=tuple(_walk(root, "tests", (".yml", ".yaml"))),
     )
 
