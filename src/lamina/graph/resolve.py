@@ -242,7 +242,7 @@ class _Resolver:
                 self._warnings.append(Notice(code="LAM-WARN-001", message=f"{message}{ending}", node=name))
 
     def _near(self, name: NodeName, readers: Sequence[NodeName], models: Mapping[NodeName, Model]) -> str | None:
-        """Names that may have been meant: those that can be read without closing a circle."""
+        """Names that may have been meant: those that can be read without making a cycle."""
         below = _with_descendants(readers, models)
         possible = [known for known in self._drafts if known not in below]
         table = name.rpartition(".")[2]
