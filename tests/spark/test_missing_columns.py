@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -34,10 +34,13 @@ def analyse(engine: SparkEngine, query: str) -> list[str] | None:
 
 
 @pytest.fixture
-def tables(engine: SparkEngine) -> SparkEngine:
+def tables(engine: SparkEngine) -> Iterator[SparkEngine]:
     for view in VIEWS:
         engine.frame(view)
-    return engine
+    yield engine
+    # The session is that of other tests as well.
+    for name in SCHEMAS:
+        engine.frame(f"DROP VIEW {name}")
 
 
 def test_nothing_is_missed_by_a_query_that_spark_analyses(tables: SparkEngine) -> None:

@@ -27,6 +27,12 @@ LITERALS = ", ".join(f"'{text}' AS t{index}" for index, text in enumerate(TEXTS)
 SUBSTITUTES = {SUBSTITUTION: "true"}
 
 
+@pytest.fixture(autouse=True)
+def schema(engine: SparkEngine) -> None:
+    """Where these tests make views by themselves."""
+    another(engine).sql("CREATE SCHEMA IF NOT EXISTS suite")
+
+
 @pytest.fixture(params=["own", "handed in"])
 def any_engine(request: pytest.FixtureRequest, engine: SparkEngine, tmp_path: Path) -> Iterator[SparkEngine]:
     """Lamina's own session, and one that replaces, as Spark's do by default."""
