@@ -12,6 +12,7 @@ thousand models are read by a few loops in C.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -136,7 +137,7 @@ def _split(annotation: str, mark: str) -> list[str]:
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(ABC):
     """How objects of one type become columns, and columns objects."""
 
     name: str
@@ -145,30 +146,30 @@ class _Table:
         """What must be there before the objects can be made."""
         return ()
 
+    @abstractmethod
     def cells(self, value: Any, writer: _Writer) -> Sequence[Any]:
         """What is added to each column; raises `CannotBePacked` when the value is of another type."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self) -> list[list[Any]]:
         """The columns without rows."""
-        raise NotImplementedError
 
     def add(self, columns: list[list[Any]], cells: Sequence[Any]) -> None:
         """Add a row."""
         for column, cell in zip(columns, cells, strict=True):
             column.append(cell)
 
+    @abstractmethod
     def specs(self) -> tuple[_Spec, ...]:
         """What the columns hold as they are written; the first one has a cell for every row."""
-        raise NotImplementedError
 
     def blank(self, count: int) -> list[Any]:
         """The objects, where they can be made before their content is known."""
         return [None] * count
 
+    @abstractmethod
     def fill(self, objects: list[Any], columns: list[Any]) -> Iterable[Any]:
         """The objects with the content of the columns."""
-        raise NotImplementedError
 
 
 _NUMBER = _Spec(scalars=frozenset((int,)))
