@@ -155,6 +155,7 @@ def test_lazy_frames_stay(any_engine: SparkEngine) -> None:
     assert tuple(frame.collect()[0]) == TEXTS
     frame.createOrReplaceTempView("lazily")
     assert tuple(any_engine.frame("SELECT * FROM lazily").collect()[0]) == TEXTS
+    any_engine.frame("DROP VIEW lazily")
     with pytest.raises(EngineError):
         any_engine.frame("SELEC '${x}'")
 
