@@ -18,7 +18,7 @@ from lamina.app.records import AddPartitions
 from lamina.app.rendering import head_relation
 from lamina.graph.kinds import TimeColumn
 from lamina.spark.engine import SparkEngine
-from lamina.spark.session import SparkSettings
+from lamina.spark.sessions.session import SparkSettings
 from lamina.timeline.interval import Interval
 from tests.spark.driver import Table
 

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 
 def main() -> int:
-    java, errors = import_module("lamina.spark.java"), import_module("lamina.errors")
+    java, errors = import_module("lamina.spark.sessions.java"), import_module("lamina.errors")
     try:
         java.check_java()
     except errors.JavaMissing as missing:

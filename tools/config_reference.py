@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from lamina.graph.model_reader import PROPERTIES
-from lamina.project.config_shape import ConfigFile, DefaultsSection, SparkSection, TargetSection
+from lamina.project.configuration.shape import ConfigFile, DefaultsSection, SparkSection, TargetSection
+from lamina.reading.model_header import PROPERTIES
 from tools.documented import NOTICE, documented, table, value
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import inspect
 
-from lamina.sql.macro_builtins import BUILTINS
-from lamina.sql.macro_expander import PREDEFINED
-from lamina.sql.macro_gates import GATES
-from lamina.sql.macro_python import MacroEvaluator
-from lamina.sql.macro_times import TIME_NAMES
+from lamina.sql.macros.control import BUILTINS
+from lamina.sql.macros.expander import PREDEFINED
+from lamina.sql.macros.gates import GATES
+from lamina.sql.macros.python_macros import MacroEvaluator
+from lamina.sql.macros.times import TIME_NAMES
 from tools.documented import NOTICE, documented, table
 
 HEAD = f"""\

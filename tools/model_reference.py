@@ -8,11 +8,11 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
 from lamina.graph.kinds import KINDS, CsvSettings
-from lamina.graph.model_properties import FURTHER
-from lamina.graph.model_reader import PROPERTIES
-from lamina.graph.read_kind import CSV_KEYS
-from lamina.graph.read_kind import PROPERTIES as KIND_PROPERTIES
-from lamina.spark.python_models import ModelContext
+from lamina.reading.kinds import CSV_KEYS
+from lamina.reading.kinds import PROPERTIES as KIND_PROPERTIES
+from lamina.reading.model_header import PROPERTIES
+from lamina.reading.model_properties import FURTHER
+from lamina.spark.python.models import ModelContext
 from tools.documented import NOTICE, documented, table, value
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Column, PythonModule
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
-    from lamina.project.config_values import Config
+    from lamina.project.configuration.values import Config
     from lamina.timeline.interval import Intervals
 
 STOP_VARIABLE = "LAMINA_STOP_AT"
@@ -187,7 +187,7 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     from lamina.app.late_application import LateApplication
     from lamina.project.files import FileProject
     from lamina.project.private import keep_private
-    from lamina.spark.places import LocalFolders, connection_key
+    from lamina.spark.sessions.places import LocalFolders, connection_key
 
     root = find_project(options)
     project = FileProject(root, target=options.target, environ=os.environ)
@@ -214,13 +214,13 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
 
 
 def _load_macros(modules: tuple[PythonModule, ...]) -> Mapping[str, Callable[..., object]]:
-    from lamina.project.macros import load_recorded_macros
+    from lamina.project.python.macros import load_recorded_macros
 
     return load_recorded_macros(modules)
 
 
 def _ask_signal(question: Question, hidden: Mapping[str, str]) -> Intervals:
-    from lamina.project.recorded_signals import ask_recorded_signal
+    from lamina.project.python.recorded_signals import ask_recorded_signal
 
     try:
         return ask_recorded_signal(question)
@@ -370,7 +370,7 @@ class LazyEngine:
                     hint="`pip install 'lamina[spark]'` installs it; on a cluster use the Python that Spark came with",
                 )
             from lamina.spark.engine import SparkEngine
-            from lamina.spark.session import SparkSettings
+            from lamina.spark.sessions.session import SparkSettings
 
             spark = self._config.target.spark
             settings = SparkSettings(
@@ -515,7 +515,7 @@ def _diagnose_java(options: OpenOptions) -> Diagnosis:
         return Diagnosis(name="java", status="ok", detail="not needed here, because Spark is reached over Connect")
     if importlib.util.find_spec("pyspark") is None:
         return Diagnosis(name="java", status="warning", detail="not looked at, because PySpark is not installed")
-    from lamina.spark.java import check_java
+    from lamina.spark.sessions.java import check_java
 
     try:
         return Diagnosis(name="java", status="ok", detail=f"Java {check_java()}")
@@ -529,7 +529,7 @@ def _diagnose_pyspark() -> tuple[Diagnosis, ...]:
         return (Diagnosis(name="pyspark", status="fault", detail="PySpark is not installed", fix=install),)
     from importlib.metadata import version
 
-    from lamina.spark.format_versions import is_supported
+    from lamina.spark.sessions.format_versions import is_supported
 
     installed = version("pyspark")
     state = "ok" if is_supported(installed) else "warning"
@@ -539,7 +539,7 @@ def _diagnose_pyspark() -> tuple[Diagnosis, ...]:
 
 
 def _diagnose_format(table_format: TableFormat, installed: str) -> Diagnosis:
-    from lamina.spark.format_settings import package_of
+    from lamina.spark.sessions.format_settings import package_of
 
     name = f"format {table_format.name}"
     if table_format.is_built_in:

@@ -18,7 +18,17 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "lamina"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-PURE_ROOMS = ("errors.py", "near_names.py", "timeline", "sql", "graph", "identity", "environments", "planning")
+PURE_ROOMS = (
+    "errors.py",
+    "near_names.py",
+    "timeline",
+    "sql",
+    "graph",
+    "reading",
+    "identity",
+    "environments",
+    "planning",
+)
 PURE_MODULES = [module for module in MODULES if module.relative_to(PACKAGE).parts[0] in PURE_ROOMS]
 
 IMPURE_IMPORTS = frozenset(
@@ -75,7 +85,7 @@ MAY_IMPORT_LATE = frozenset(
     {"bootstrap.py", "__init__.py", "cli/present/progress.py", "project/files.py", "sql/on_demand.py"}
 )
 # The same by name: the exported name, the command that was typed, the modules of a user's project.
-MAY_IMPORT_BY_NAME = frozenset({"__init__.py", "cli/groups.py", "project/modules.py"})
+MAY_IMPORT_BY_NAME = frozenset({"__init__.py", "cli/groups.py", "project/python/modules.py"})
 
 
 def name_of(module: Path) -> str:

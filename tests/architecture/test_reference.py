@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from lamina import errors
-from lamina.project.config import STATE_SCHEMES, WAREHOUSE_STATE
+from lamina.project.configuration.read import STATE_SCHEMES, WAREHOUSE_STATE
 from lamina.project.files import FileProject
 from lamina.timeline.interval import Instant
 from tools import config_reference, macro_reference, model_reference, reference

@@ -14,21 +14,21 @@ from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, Sour
 from lamina.graph import kinds
 from lamina.graph.model import Model, Source
 from lamina.planning.inputs import Flags
-from lamina.project.config_shape import ConfigFile, DefaultsSection, SparkSection, TargetSection
-from lamina.project.config_values import Config, SparkSettings, Target
+from lamina.project.configuration.shape import ConfigFile, DefaultsSection, SparkSection, TargetSection
+from lamina.project.configuration.values import Config, SparkSettings, Target
 
 ROOT = Path(__file__).parents[2] / "src" / "lamina"
 PASSING_ON = (
     "graph/model.py",
-    "graph/model_properties.py",
-    "graph/model_reader.py",
-    "graph/read_kind.py",
+    "reading/model_properties.py",
+    "reading/model_header.py",
+    "reading/kinds.py",
     "identity/fingerprint.py",
     "identity/forms/first.py",
     "planning/inputs.py",
-    "project/config.py",
-    "project/config_shape.py",
-    "project/config_values.py",
+    "project/configuration/read.py",
+    "project/configuration/shape.py",
+    "project/configuration/values.py",
     "state/codec.py",
 )
 """Files that read, record or compare settings; that alone is no use of them."""
@@ -95,6 +95,6 @@ def test_every_key_of_the_configuration_becomes_part_of_a_value(section, value):
 
 
 def test_every_default_is_a_property_of_models_or_kinds():
-    from lamina.graph.model_reader import _KIND_DEFAULTS, _STATEMENTS, PROPERTIES
+    from lamina.reading.model_header import _KIND_DEFAULTS, _STATEMENTS, PROPERTIES
 
     assert set(DefaultsSection.model_fields) <= {*PROPERTIES, *_KIND_DEFAULTS, *_STATEMENTS}

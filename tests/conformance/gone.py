@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lamina import LaminaError, Project
 from lamina.bootstrap import OpenOptions, diagnose
-from lamina.spark import places
+from lamina.spark.sessions import places
 from tests.kit.told import tell
 
 FILES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.spark.format_versions import FORMAT_PACKAGES, FormatPackages
+from lamina.spark.sessions.format_versions import FORMAT_PACKAGES, FormatPackages
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "table-formats.md"
 

@@ -15,7 +15,7 @@ from lamina.app.rendering import no_macros
 from lamina.app.requests import PlanRequest
 from lamina.errors import NoAnswer
 from lamina.planning.inputs import Flags
-from lamina.project.recorded_signals import ask_recorded_signal
+from lamina.project.python.recorded_signals import ask_recorded_signal
 from lamina.state.memory import MemoryStateStore, _copied
 from lamina.timeline.interval import MICROS_PER_SECOND
 from tests.kit.engine import FakeCatalog, FakeEngine, from_inputs, logical

@@ -11,8 +11,8 @@ import threading
 from pathlib import Path
 
 from lamina.errors import LaminaError
-from lamina.spark.embedded import EmbeddedSpark, SparkSettings, spark_config
-from lamina.spark.jar_cache import is_fetched
+from lamina.spark.sessions.embedded import EmbeddedSpark, SparkSettings, spark_config
+from lamina.spark.sessions.jar_cache import is_fetched
 from tests.kit.postgresql import find_programs, install_programs
 
 

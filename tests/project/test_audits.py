@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lamina.errors import BadAudit, DuplicateName, SyntaxProblem
-from lamina.graph import audits as audits_module
 from lamina.identity.fingerprint import versions_of
+from lamina.reading import audits as audits_module
 from lamina.state.codec import model_document
 from tests.project.conftest import NOW
 

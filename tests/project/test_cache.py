@@ -68,7 +68,7 @@ def test_an_edit_of_equal_size_within_one_tick_is_seen(project):
 
 def test_an_old_file_is_not_even_read(project, monkeypatch):
     # As if a while had passed since the files were written.
-    monkeypatch.setattr("lamina.project.cache._YOUNG_NANOSECONDS", -60_000_000_000)
+    monkeypatch.setattr("lamina.project.cache.file._YOUNG_NANOSECONDS", -60_000_000_000)
     folder = project(chain(3))
     folder.graph()
 
@@ -77,7 +77,7 @@ def test_an_old_file_is_not_even_read(project, monkeypatch):
 
     opened = folder.open()
     opened.config()
-    monkeypatch.setattr("lamina.project.cache.read_bytes", refuse)
+    monkeypatch.setattr("lamina.project.cache.file.read_bytes", refuse)
     monkeypatch.setattr("lamina.project.load.read_bytes", refuse)
     assert len(opened.graph(NOW).models) == 3
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from lamina.cli.main import cli
 from lamina.errors import Location, MacroError
 from lamina.graph.model import PythonModule
-from lamina.project.macros import load_recorded_macros
+from lamina.project.python.macros import load_recorded_macros
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros import MacroScope, expand
+from lamina.sql.macros.expand import MacroScope, expand
 
 ENDS = {
     "exit": ("import sys", "sys.exit(0)", "SystemExit"),

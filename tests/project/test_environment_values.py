@@ -14,7 +14,7 @@ from lamina.errors import LaminaError
 from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
 from lamina.graph.sealing import Marks, sealed, unsealed
 from lamina.project.files import FileProject
-from lamina.spark.hooks import run_hooks
+from lamina.spark.python.hooks import run_hooks
 from tests.kit import first_form
 from tests.kit.app import Place, january
 from tests.kit.first_form import BUILT, FILES, STATE, put_state, write_files

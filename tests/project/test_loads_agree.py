@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamina.errors import LaminaError
-from lamina.project.cache import ProjectCache, Remembered
+from lamina.project.cache.file import ProjectCache, Remembered
 from tests.project.conftest import NOW, ProjectFolder
 
 SQL = "MODEL (name {0}, kind FULL{1});\nSELECT {2} AS x FROM raw.t\n"

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from benchmarks.generate import generate
 from lamina.graph.kinds import KINDS, CsvSettings, IncrementalByTimeRange, Seed, TimeColumn
-from lamina.project.cache import pack, unpack
-from lamina.project.config_values import SparkSettings
-from lamina.project.entries import ENTRIES
-from lamina.project.packed import CannotBePacked, Shapes
-from lamina.project.secrets import Secret
-from lamina.project.shapes import CONFIG, GRAPH
+from lamina.project.cache.entries import ENTRIES
+from lamina.project.cache.file import pack, unpack
+from lamina.project.cache.packed import CannotBePacked, Shapes
+from lamina.project.cache.shapes import CONFIG, GRAPH
+from lamina.project.configuration.secrets import Secret
+from lamina.project.configuration.values import SparkSettings
 from tests.project.conftest import NOW, ProjectFolder
 from tests.project.test_loads_agree import plain
 

@@ -11,9 +11,9 @@ import pytest
 
 from lamina.bootstrap import OpenOptions, open_application, open_store
 from lamina.project.private import keep_private
-from lamina.spark.catalog_lock import CatalogLock
-from lamina.spark.logs import write_log4j_settings
-from lamina.spark.places import remember_place
+from lamina.spark.sessions.catalog_lock import CatalogLock
+from lamina.spark.sessions.logs import write_log4j_settings
+from lamina.spark.sessions.places import remember_place
 from tests.project.conftest import NOW
 
 MODEL = {"models/a.sql": "MODEL (name a, kind FULL);\nSELECT 1 AS x\n"}

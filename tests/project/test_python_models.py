@@ -8,8 +8,8 @@ import textwrap
 import pytest
 
 from lamina.errors import BadPythonModel, DefinitionError, UnknownProperty
-from lamina.project.macros import load_recorded_macros
-from lamina.project.modules import run_modules
+from lamina.project.python.macros import load_recorded_macros
+from lamina.project.python.modules import run_modules
 
 HEAD = "from lamina import model\n\n"
 

@@ -9,7 +9,7 @@ import pytest
 from lamina.app.ask_signals import Question
 from lamina.errors import LaminaError
 from lamina.identity.fingerprint import versions_of
-from lamina.project.recorded_signals import ask_recorded_signal
+from lamina.project.python.recorded_signals import ask_recorded_signal
 from lamina.state.codec import model_document
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Interval, Intervals

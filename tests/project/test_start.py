@@ -74,7 +74,7 @@ def test_a_plan_of_an_unchanged_project_imports_what_it_uses(built: Path):
         "lamina.app.ports",
         "lamina.state.postgres",
     }
-    unused |= {"lamina.project.load", "lamina.project.macros", "sqlalchemy.orm"}
+    unused |= {"lamina.project.load", "lamina.project.python.macros", "sqlalchemy.orm"}
     assert unused & set(modules) == set()
 
 

@@ -13,8 +13,8 @@ from lamina.errors import (
     UnknownConfigKey,
     UnknownProperty,
 )
-from lamina.project.config import read_config
-from lamina.project.config_shape import ConfigFile, DefaultsSection, TargetSection
+from lamina.project.configuration.read import read_config
+from lamina.project.configuration.shape import ConfigFile, DefaultsSection, TargetSection
 
 MODEL = {"models/a.sql": "MODEL (name a, kind FULL);\nSELECT 1 AS x\n"}
 

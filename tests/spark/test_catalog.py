@@ -8,8 +8,8 @@ from typing import cast
 
 from pyspark.sql import Row
 
-from lamina.spark.catalog import Catalog
-from lamina.spark.session import Sessions
+from lamina.spark.catalog.catalog import Catalog
+from lamina.spark.sessions.session import Sessions
 
 
 class SlowCatalog:

@@ -13,12 +13,12 @@ import pytest
 
 from lamina.app.events import Event, Waiting
 from lamina.errors import Cancelled, CatalogBusy, SparkStartFailed, WarehouseUnwritable
-from lamina.spark.catalog_lock import CatalogLock
+from lamina.spark.sessions.catalog_lock import CatalogLock
 
 HOLD = """
 import subprocess, sys, threading, time
 from pathlib import Path
-from lamina.spark.catalog_lock import CatalogLock
+from lamina.spark.sessions.catalog_lock import CatalogLock
 lock = CatalogLock(Path(sys.argv[1]))
 lock.acquire("build prod", lambda event: None, threading.Event())
 child = subprocess.Popen(["sleep", "60"], pass_fds=(lock.descriptor,)) if sys.argv[2] == "child" else None
@@ -99,7 +99,7 @@ import sys, threading
 from pathlib import Path
 sys.modules["fcntl"] = None
 from lamina.errors import LaminaError
-from lamina.spark.catalog_lock import CatalogLock
+from lamina.spark.sessions.catalog_lock import CatalogLock
 try:
     CatalogLock(Path(sys.argv[1])).acquire("build", lambda event: None, threading.Event())
 except LaminaError as error:

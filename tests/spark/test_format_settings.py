@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import FormatMissing
-from lamina.spark.format_settings import check_session, find_iceberg_catalog, format_settings, package_of
+from lamina.spark.sessions.format_settings import check_session, find_iceberg_catalog, format_settings, package_of
 
 HOME = Path("/projects/shop/.lamina")
 CACHE = Path("/cache/lamina/jars")

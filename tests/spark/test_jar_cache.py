@@ -14,10 +14,10 @@ import pytest
 from lamina.app.events import Event, Waiting
 from lamina.errors import Cancelled, FormatMissing, Problems
 from lamina.graph.formats import TABLE_FORMATS
-from lamina.spark import embedded
-from lamina.spark.embedded import EmbeddedSpark, SparkSettings
-from lamina.spark.format_versions import FORMAT_PACKAGES, KNOWN_JARS
-from lamina.spark.jar_cache import check_jars, fetching, is_fetched
+from lamina.spark.sessions import embedded
+from lamina.spark.sessions.embedded import EmbeddedSpark, SparkSettings
+from lamina.spark.sessions.format_versions import FORMAT_PACKAGES, KNOWN_JARS
+from lamina.spark.sessions.jar_cache import check_jars, fetching, is_fetched
 
 NOTHING = threading.Event()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import JavaMissing
-from lamina.spark.java import check_java
+from lamina.spark.sessions.java import check_java
 
 
 def fake_java(folder: Path, version: str, code: int = 0) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lamina.spark import launch as launching
+from lamina.spark.sessions import launch as launching
 from tests.kit.told import told
 from tests.spark.launched import CONFIG
 

@@ -10,7 +10,7 @@ import pytest
 
 from lamina.errors import AnalysisFailed, QueryFailed
 from lamina.spark.engine import SparkEngine
-from lamina.sql.missing_columns import ColumnFindings, find_missing_columns
+from lamina.sql.lineage.missing_columns import ColumnFindings, find_missing_columns
 from tests.kit.columns import RIGHT, SCHEMAS, VIEWS, WRONG
 
 pytest_plugins = ["tests.ports.conftest_engine"]

@@ -12,7 +12,7 @@ from lamina.app.records import PartitionColumn
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column
-from lamina.spark.partitions import escape, find_time_key, partition_path, plan_partitions, touch
+from lamina.spark.rows.partitions import escape, find_time_key, partition_path, plan_partitions, touch
 from lamina.timeline.interval import Instant, Interval
 
 COLUMNS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lamina.spark.places import LocalFolders, connection_key, remember_place
+from lamina.spark.sessions.places import LocalFolders, connection_key, remember_place
 
 HERE = connection_key(None, {})
 THERE = connection_key(None, {"spark.hive.metastore.uris": "thrift://host"})

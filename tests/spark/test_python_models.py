@@ -11,7 +11,7 @@ from lamina.app.ports import BatchTime, PythonQuery, SqlQuery
 from lamina.errors import AnalysisFailed, BadModelResult, QueryFailed
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column, PythonBody, PythonModule
-from lamina.spark.recorded_modules import RecordedModules
+from lamina.spark.python.recorded_modules import RecordedModules
 from lamina.timeline.interval import Instant, Interval
 from tests.spark.driver import Table, on_lines
 

@@ -10,8 +10,8 @@ import pytest
 
 from lamina.errors import LaminaError
 from lamina.spark.engine import SparkEngine
-from lamina.spark.reachable import hide_secrets, without_secrets
-from lamina.spark.session import SparkSettings
+from lamina.spark.sessions.reachable import hide_secrets, without_secrets
+from lamina.spark.sessions.session import SparkSettings
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_what_pyspark_says_about_an_address_is_not_repeated(
             except ValueError as error:
                 raise RuntimeError(f"Invalid URL for Spark Connect: {self.address}") from error
 
-    monkeypatch.setattr("lamina.spark.session.check_server", lambda _remote: None)
-    monkeypatch.setattr("lamina.spark.session.SparkSession", type("SparkSession", (), {"builder": Refusing()}))
+    monkeypatch.setattr("lamina.spark.sessions.session.check_server", lambda _remote: None)
+    monkeypatch.setattr("lamina.spark.sessions.session.SparkSession", type("SparkSession", (), {"builder": Refusing()}))
     _check_failure(remote, tmp_path, caplog)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 
-from lamina.spark.rows_in_query import _portions
+from lamina.spark.rows.in_query import _portions
 
 
 def test_rows_are_cut_into_portions_that_hold_all_of_them_in_order() -> None:

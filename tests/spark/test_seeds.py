@@ -11,7 +11,7 @@ from lamina.app.ports import SeedRows
 from lamina.errors import BadSeed, LaminaError
 from lamina.graph.kinds import CsvSettings
 from lamina.graph.model import Column
-from lamina.spark.seeds import read_seed
+from lamina.spark.rows.seeds import read_seed
 
 
 def seed(text: str, **settings: object) -> SeedRows:

@@ -14,11 +14,11 @@ import pytest
 
 from lamina.app.ports import Standing
 from lamina.errors import EngineError, JavaMissing, SparkStartFailed, WarehouseUnwritable
-from lamina.spark.embedded import spark_config
 from lamina.spark.engine import SparkEngine
-from lamina.spark.own_catalog import is_own, settings_in_force
-from lamina.spark.session import SparkSettings
-from lamina.spark.substitution import SUBSTITUTION
+from lamina.spark.sessions.embedded import spark_config
+from lamina.spark.sessions.own_catalog import is_own, settings_in_force
+from lamina.spark.sessions.session import SparkSettings
+from lamina.spark.sessions.substitution import SUBSTITUTION
 from tests.spark.driver import Table
 
 pytest_plugins = ["tests.ports.conftest_engine"]

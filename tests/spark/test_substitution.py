@@ -13,8 +13,8 @@ from lamina.app.ports import ShowView, SqlQuery, StatementsRequest
 from lamina.errors import EngineError
 from lamina.graph.names import NodeName
 from lamina.spark.engine import SparkEngine
-from lamina.spark.session import Sessions, SparkSettings, is_connect
-from lamina.spark.substitution import SUBSTITUTION
+from lamina.spark.sessions.session import Sessions, SparkSettings, is_connect
+from lamina.spark.sessions.substitution import SUBSTITUTION
 from tests.kit.told import told
 from tests.spark.driver import Table, next_number, on_lines
 

@@ -34,7 +34,7 @@ from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Graph, Notice
 from lamina.graph.formats import formats_of
 from lamina.graph.model import SeedBody
-from lamina.graph.resolve import Naming
+from lamina.graph.names import Naming
 from lamina.graph.sealing import sealed
 from lamina.identity.naming import incarnation_of
 from lamina.sql.on_demand import made_with

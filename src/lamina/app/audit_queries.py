@@ -9,7 +9,7 @@ from lamina.app.rendering import time_texts
 from lamina.errors import BadAudit, LaminaError
 from lamina.identity.fingerprint import audit_key
 from lamina.sql.builtin_audits import THIS_MODEL, find_builtin
-from lamina.sql.macros import MacroScope, expand, substitute_times
+from lamina.sql.macros.expand import MacroScope, expand, substitute_times
 from lamina.sql.render import resolve_tables, to_spark
 from lamina.sql.syntax import without_ending
 

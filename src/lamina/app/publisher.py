@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lamina.app.records import Attempt, AttemptDecided, Fact, Head, Lease, PartitionKey, Publish, TableShape
     from lamina.app.rendering import MacroLoader
     from lamina.graph.formats import TableFormat
-    from lamina.graph.resolve import Naming
+    from lamina.graph.names import Naming
 
 TRIES = 3
 """How often something that fails in a way that may pass is tried."""

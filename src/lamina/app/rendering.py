@@ -14,7 +14,7 @@ from lamina.errors import DefinitionError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View
 from lamina.graph.model import SqlBody
 from lamina.planning.reach import stretch_read
-from lamina.sql.macros import MacroScope, expand, substitute_times, time_literals
+from lamina.sql.macros.expand import MacroScope, expand, substitute_times, time_literals
 from lamina.sql.names import quote
 from lamina.sql.render import resolve_statement_tables, resolve_tables, to_spark
 from lamina.timeline.macro_times import time_values

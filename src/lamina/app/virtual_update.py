@@ -21,7 +21,7 @@ from lamina.graph.names import NodeName
 from lamina.identity.fingerprint import virtual_key
 from lamina.identity.naming import logical_name
 from lamina.sql.builtin_audits import THIS_MODEL
-from lamina.sql.macros import MacroScope, expand, substitute_times
+from lamina.sql.macros.expand import MacroScope, expand, substitute_times
 from lamina.sql.names import make_table_name
 from lamina.sql.statements import resolve_statement
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lamina.environments.pointers import Revision
     from lamina.errors import LaminaError, LeaseHeld
     from lamina.graph.model import Model, SqlText
-    from lamina.graph.resolve import Naming
+    from lamina.graph.names import Naming
     from lamina.timeline.interval import Instant
 
 

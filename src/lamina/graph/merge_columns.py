@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import LaminaError
-from lamina.sql.merge_clauses import read_merge_clauses
+from lamina.sql.header.merge_clauses import read_merge_clauses
 from lamina.sql.types import references_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lamina.graph.kinds import IncrementalByUniqueKey
-    from lamina.sql.merge_clauses import MergeClause
+    from lamina.sql.header.merge_clauses import MergeClause
 
 _SIDES = frozenset({"source", "target"})
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lamina.graph.kinds import Kind, Setting
     from lamina.graph.names import NodeName
     from lamina.sql.fragment import Fragment
-    from lamina.sql.input_windows import InputWindow
+    from lamina.sql.lineage.input_windows import InputWindow
 
 VariableValue: TypeAlias = "str | int | float | bool | list[VariableValue] | dict[str, VariableValue] | None"
 

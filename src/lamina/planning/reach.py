@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadTime
-from lamina.sql.input_windows import EVERYTHING
+from lamina.sql.lineage.input_windows import EVERYTHING
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import (
     EMPTY,
@@ -25,7 +25,7 @@ from lamina.timeline.interval import (
 if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.sql.input_windows import InputWindow, Offset
+    from lamina.sql.lineage.input_windows import InputWindow, Offset
     from lamina.timeline.interval import Instant
 
 

@@ -13,13 +13,13 @@ from lamina.errors import LaminaError
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import Seed
 from lamina.graph.model import SeedBody
-from lamina.graph.times import check_graph_times
-from lamina.project.cache import ProjectCache, code_key, combine, pack, unpack
-from lamina.project.config_values import TARGET_VARIABLE, may_be_kept
+from lamina.project.cache.file import ProjectCache, code_key, combine, pack, unpack
+from lamina.project.cache.look import Look
+from lamina.project.cache.shapes import CONFIG
+from lamina.project.configuration.values import TARGET_VARIABLE, may_be_kept
 from lamina.project.discover import CONFIG_FILE, discover
-from lamina.project.look import Look
-from lamina.project.shapes import CONFIG
 from lamina.project.text_files import decode, read_bytes
+from lamina.reading.check_times import check_graph_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lamina.graph.dag import Graph
     from lamina.graph.model import Column
     from lamina.graph.names import NodeName
-    from lamina.project.config_values import Config
+    from lamina.project.configuration.values import Config
     from lamina.timeline.interval import Instant
 
 
@@ -91,7 +91,7 @@ class FileProject:
             known = unpack(remembered.config, CONFIG, "Config")
         if known is not None:
             return known
-        from lamina.project.config import read_config
+        from lamina.project.configuration.read import read_config
 
         config = read_config(content, target=self._target, overrides=self._overrides, environ=self._environ)
         remembered.config_key, remembered.config = key, pack(config, CONFIG, "Config") if is_kept else b""
@@ -102,7 +102,7 @@ class FileProject:
         """Environment variables that mean nothing and look as if they should, each with what to do."""
         if not any(name.upper().startswith("LAMINA_") and name != TARGET_VARIABLE for name in self._environ):
             return {}
-        from lamina.project.variables import mistaken_variables
+        from lamina.project.configuration.variables import mistaken_variables
 
         return mistaken_variables(self._environ, decode(read_bytes(self._root / CONFIG_FILE, CONFIG_FILE), CONFIG_FILE))
 

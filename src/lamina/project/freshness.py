@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lamina.project.checked import Checked
-    from lamina.project.yaml_places import YamlPath
+    from lamina.project.yaml.checked import Checked
+    from lamina.project.yaml.places import YamlPath
 
 _KEYS = ("strategy", "type", "column", "query", "filter", "lag_tolerance", "age")
 _STRATEGIES = ("column", "sql", "adapter")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadPythonModel, LaminaError, raise_all
-from lamina.graph.without_effect import FUNCTIONS, no_effect_yet
-from lamina.project.decorators import (
+from lamina.project.python.decorators import (
     check_arguments,
     choice,
     find_decorators,
@@ -15,15 +14,16 @@ from lamina.project.decorators import (
     types,
     value_of,
 )
-from lamina.project.modules import parse_python
-from lamina.sql.function_header import read_function_header
+from lamina.project.python.modules import parse_python
+from lamina.reading.without_effect import FUNCTIONS, no_effect_yet
+from lamina.sql.header.functions import read_function_header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamina.errors import Location
     from lamina.graph.dag import Notice
-    from lamina.project.decorators import Decorator, Parameter
+    from lamina.project.python.decorators import Decorator, Parameter
 
 PARAMETERS: Mapping[str, Parameter] = {
     "name": text(),

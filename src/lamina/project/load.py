@@ -16,48 +16,49 @@ from lamina.errors import (
     UnknownMacro,
     raise_all,
 )
-from lamina.graph.audit_references import resolve_audits
-from lamina.graph.audits import bind_audits, read_audit_file
-from lamina.graph.audits_apart import attach_audits, audited_sources, standalone_audits
-from lamina.graph.draft import Surroundings
 from lamina.graph.kinds import Seed
-from lamina.graph.plain_values import read_plain_properties
-from lamina.graph.resolve import Naming, resolve
+from lamina.graph.names import Naming
 from lamina.graph.sealing import holds_any
-from lamina.graph.without_effect import each_place_once
-from lamina.project.cache import Dependencies, combine, pack, unpack
-from lamina.project.entries import ENTRIES, Entry
-from lamina.project.environment import attach_environment, names_any_variable, secrets_shown
+from lamina.project.cache.entries import ENTRIES, Entry
+from lamina.project.cache.file import Dependencies, combine, pack, unpack
+from lamina.project.cache.look import SEED_FILES, empty
+from lamina.project.cache.shapes import GRAPH
+from lamina.project.configuration.environment import attach_environment, names_any_variable, secrets_shown
 from lamina.project.function_files import read_functions
-from lamina.project.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
-from lamina.project.look import SEED_FILES, empty
-from lamina.project.macros import Macros, load_macros
-from lamina.project.python_files import read_python_file
-from lamina.project.python_nodes import read_misplaced, read_python_nodes
+from lamina.project.python.functions import HOOK, SIGNAL, bind_functions, load_functions, names_any
+from lamina.project.python.macros import Macros, load_macros
+from lamina.project.python.models import read_python_file
+from lamina.project.python.nodes import read_misplaced, read_python_nodes
 from lamina.project.seeds import bare_seed, problems_in, seed_path, with_content
-from lamina.project.shapes import GRAPH
 from lamina.project.sources import read_source_file
 from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
 from lamina.project.unit_tests import read_unit_tests
 from lamina.project.without_models import unimported, unread
+from lamina.reading.audit_references import resolve_audits
+from lamina.reading.audits import bind_audits, read_audit_file
+from lamina.reading.drafts import Surroundings
+from lamina.reading.plain_values import read_plain_properties
+from lamina.reading.resolve import resolve
+from lamina.reading.standalone_audits import attach_audits, audited_sources, standalone_audits
+from lamina.reading.without_effect import each_place_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lamina.graph.audits import AuditDefinition
-    from lamina.graph.audits_apart import StandaloneAudit
     from lamina.graph.dag import Graph, Notice
-    from lamina.graph.draft import Draft
     from lamina.graph.model import AuditCode, Source
-    from lamina.graph.resolve import ColumnsOf
-    from lamina.graph.windows import Windows
+    from lamina.project.cache.look import Look
     from lamina.project.discover import ProjectFile
-    from lamina.project.functions import Role
-    from lamina.project.look import Look
-    from lamina.project.modules import Capture
-    from lamina.sql.missing_columns import ColumnFindings
-    from lamina.sql.values import Property
+    from lamina.project.python.functions import Role
+    from lamina.project.python.modules import Capture
+    from lamina.reading.audits import AuditDefinition
+    from lamina.reading.drafts import Draft
+    from lamina.reading.resolve import ColumnsOf
+    from lamina.reading.standalone_audits import StandaloneAudit
+    from lamina.reading.windows import Windows
+    from lamina.sql.header.values import Property
+    from lamina.sql.lineage.missing_columns import ColumnFindings
 
 T = TypeVar("T")
 Remember: TypeAlias = "Callable[[object, Callable[[], T]], T]"

@@ -8,20 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadSeed, LaminaError, Location
-from lamina.graph.csv_text import CsvFault, csv_rows, ragged_row, unreadable_line
 from lamina.graph.kinds import Seed
 from lamina.graph.model import Column, SeedBody
-from lamina.graph.plain_values import read_plain_properties
-from lamina.graph.read_model import read_sql_model
 from lamina.project.text_files import decode
-from lamina.sql.document import Document
-from lamina.sql.header import Header
+from lamina.reading.csv_text import CsvFault, csv_rows, ragged_row, unreadable_line
+from lamina.reading.model_files import read_sql_model
+from lamina.reading.plain_values import read_plain_properties
+from lamina.sql.header.document import Document
+from lamina.sql.header.read import Header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lamina.graph.draft import Draft, Surroundings
     from lamina.graph.kinds import CsvSettings
+    from lamina.reading.drafts import Draft, Surroundings
 
 _MOST_PROBLEMS = 20
 _ROOT_PREFIX = "$root/"

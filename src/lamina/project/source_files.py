@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lamina.graph.model import Column
-    from lamina.project.yaml_places import YamlPath
+    from lamina.project.yaml.places import YamlPath
 
 _PLAIN = re.compile(r"[A-Za-z_][\w-]*(?:\([\d, ]+\))?(?:\.[A-Za-z_][\w-]*)*")
 _INDENT = "  "

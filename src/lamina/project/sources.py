@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from lamina.errors import BadConfigValue, ConfigError, LaminaError, raise_all
 from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName
-from lamina.graph.without_effect import FRESHNESS, no_effect, no_effect_yet
-from lamina.project.checked import Checked
 from lamina.project.freshness import check_freshness
-from lamina.project.yaml_text import BadYaml, read_yaml
+from lamina.project.yaml.checked import Checked
+from lamina.project.yaml.text import BadYaml, read_yaml
+from lamina.reading.without_effect import FRESHNESS, no_effect, no_effect_yet
 from lamina.sql.names import TableName, make_table_name, parse_table_name
 from lamina.sql.types import normalise_type
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lamina.graph.dag import Notice
-    from lamina.project.yaml_places import YamlPath, YamlText
+    from lamina.project.yaml.places import YamlPath, YamlText
 
 _KEYS = (
     "name",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import LaminaError, Location
-from lamina.graph.read_model import read_sql_model
-from lamina.sql.document import read_document
+from lamina.reading.model_files import read_sql_model
+from lamina.sql.header.document import read_document
 
 if TYPE_CHECKING:
-    from lamina.graph.draft import Draft, Surroundings
+    from lamina.reading.drafts import Draft, Surroundings
 
 
 def read_sql_file(text: str, path: str, stem: str, surroundings: Surroundings) -> tuple[Draft, ...]:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import ConfigError, LaminaError, raise_all
-from lamina.graph.without_effect import UNIT_TESTS, no_effect_yet
-from lamina.project.checked import Checked
-from lamina.project.yaml_text import BadYaml, read_yaml
+from lamina.project.yaml.checked import Checked
+from lamina.project.yaml.text import BadYaml, read_yaml
+from lamina.reading.without_effect import UNIT_TESTS, no_effect_yet
 from lamina.timeline.interval import Instant
 from lamina.timeline.parse import parse_time
 
 if TYPE_CHECKING:
     from lamina.graph.dag import Notice
-    from lamina.project.yaml_places import YamlPath
+    from lamina.project.yaml.places import YamlPath
 
 _KEYS = (
     "model",

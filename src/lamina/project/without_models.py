@@ -10,8 +10,8 @@ from lamina.project.seeds import seed_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from lamina.graph.draft import Draft
-    from lamina.project.cache import Dependencies
+    from lamina.project.cache.file import Dependencies
+    from lamina.reading.drafts import Draft
 
 _CODE = "LAM-WARN-030"
 _SQL = "models are written in files that end in `.sql`"

@@ -16,8 +16,8 @@ from lamina.errors import Cancelled, LaminaError
 from lamina.graph.kinds import appends, is_keyed
 from lamina.spark.formats.lake import rows_at, staged_rows, stored_rows
 from lamina.spark.kinds.merge import after_merge
-from lamina.spark.output import find_time_column, in_interval
-from lamina.spark.tables import table_name
+from lamina.spark.rows.output import find_time_column, in_interval
+from lamina.spark.statements import table_name
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

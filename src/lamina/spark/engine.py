@@ -13,27 +13,27 @@ from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
 from lamina.app.records import InPlace
 from lamina.errors import Cancelled, EngineError, LaminaError, TransientFailure
 from lamina.spark.audits import ask_audits
-from lamina.spark.catalog import Catalog
-from lamina.spark.environment_views import show_views
+from lamina.spark.catalog.catalog import Catalog
+from lamina.spark.catalog.environment_views import show_views
+from lamina.spark.catalog.external import PARTITIONS_AS_THEY_LIE, creation, is_taken, read_shape, refuse_taken, taken
+from lamina.spark.catalog.versions import carry_out, make_generation, published_generations
 from lamina.spark.errors import at, is_failure_of_spark, one_line, translate
-from lamina.spark.external import PARTITIONS_AS_THEY_LIE, creation, is_taken, read_shape, refuse_taken, taken
-from lamina.spark.fetch import fetch
 from lamina.spark.formats.delta import DeltaFormat
 from lamina.spark.formats.delta_files import SKIPPING
 from lamina.spark.formats.iceberg import IcebergFormat
+from lamina.spark.formats.in_place import InPlaceChanges
 from lamina.spark.formats.parquet import ParquetFormat
-from lamina.spark.hooks import run_hooks
-from lamina.spark.in_place import InPlaceChanges
-from lamina.spark.output import keep_columns, shape_output
-from lamina.spark.pins import PINNED, Pins, cannot_be_read
-from lamina.spark.python_models import run_model
-from lamina.spark.seeds import load_seed, read_seed
-from lamina.spark.session import Sessions
-from lamina.spark.shared_storage import find_missing
-from lamina.spark.substitution import frame_as_written, parsed, substituting
-from lamina.spark.tables import table_name
-from lamina.spark.types import columns_of
-from lamina.spark.versions import carry_out, make_generation, published_generations
+from lamina.spark.python.hooks import run_hooks
+from lamina.spark.python.models import run_model
+from lamina.spark.rows.fetch import fetch
+from lamina.spark.rows.output import keep_columns, shape_output
+from lamina.spark.rows.seeds import load_seed, read_seed
+from lamina.spark.rows.shared_storage import find_missing
+from lamina.spark.rows.types import columns_of
+from lamina.spark.sessions.pins import PINNED, Pins, cannot_be_read
+from lamina.spark.sessions.session import Sessions
+from lamina.spark.sessions.substitution import frame_as_written, parsed, substituting
+from lamina.spark.statements import table_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.spark.formats.lake import LakeFormat
-    from lamina.spark.session import SparkSettings
+    from lamina.spark.sessions.session import SparkSettings
     from lamina.sql.fragment import Fragment
 
 Request = TypeVar("Request")

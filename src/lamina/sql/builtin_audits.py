@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadAudit
-from lamina.sql.audit_arguments import AuditArguments, column_name
+from lamina.sql.header.audit_arguments import AuditArguments, column_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

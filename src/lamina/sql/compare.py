@@ -5,8 +5,8 @@ from __future__ import annotations
 from difflib import unified_diff as diff_lines
 
 from lamina.sql.canonical import canonical_tree
-from lamina.sql.lineage import trace_query
-from lamina.sql.outputs import is_star, leftmost_select
+from lamina.sql.lineage.outputs import is_star, leftmost_select
+from lamina.sql.lineage.trace import trace_query
 from lamina.sql.query import analyse_query
 from lamina.sql.syntax import SPARK, parse_query
 

@@ -26,7 +26,7 @@ def differs_when_repeated(texts: Sequence[str]) -> bool:
     """See `merge_clauses.differs_when_repeated`."""
     if not texts:
         return False
-    from lamina.sql import merge_clauses
+    from lamina.sql.header import merge_clauses
 
     return merge_clauses.differs_when_repeated(texts)
 

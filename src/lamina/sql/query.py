@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from sqlglot import TokenType, exp
 
 from lamina.sql.canonical import canonical_query, canonical_tree
-from lamina.sql.outputs import is_star, leftmost_select, outputs_of
-from lamina.sql.scopes import bind
+from lamina.sql.lineage.outputs import is_star, leftmost_select, outputs_of
+from lamina.sql.lineage.scopes import bind
 from lamina.sql.syntax import SPARK, comment_pattern, is_spark, parse_query, show, source_name, tokenise
 from lamina.sql.types import spark_type
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sqlglot import Token
 
     from lamina.errors import Location
-    from lamina.sql.outputs import Output
-    from lamina.sql.scopes import TableReference
+    from lamina.sql.lineage.outputs import Output
+    from lamina.sql.lineage.scopes import TableReference
     from lamina.sql.syntax import ParsedQuery
 
 _CHANGING_FUNCTIONS = frozenset(

@@ -11,8 +11,8 @@ from sqlglot import TokenType
 from typing_extensions import assert_never
 
 from lamina.errors import BadPropertyValue, SyntaxProblem
+from lamina.sql.lineage.scopes import bind
 from lamina.sql.names import quote, text_literal
-from lamina.sql.scopes import bind
 from lamina.sql.session_statements import statement_parts
 from lamina.sql.syntax import end_of_query, parse_query, place, to_spark, tokenise
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sqlglot import Token
 
     from lamina.errors import Location
+    from lamina.sql.lineage.scopes import Bindings, QualifiedColumn, Relation, TableReference
     from lamina.sql.names import TableName
-    from lamina.sql.scopes import Bindings, QualifiedColumn, Relation, TableReference
     from lamina.sql.syntax import ParsedQuery
 
 __all__ = [

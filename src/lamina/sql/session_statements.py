@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import TokenType, exp
 
 from lamina.errors import SyntaxProblem
-from lamina.sql.scopes import bind
+from lamina.sql.lineage.scopes import bind
 from lamina.sql.syntax import SPARK, ParsedQuery, parse_query, parse_statement, tokenise
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlglot import Token
 
-    from lamina.sql.scopes import TableReference
+    from lamina.sql.lineage.scopes import TableReference
 
 _SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _PREPARES = re.compile(

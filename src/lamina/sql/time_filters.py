@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lamina.sql.macro_text import code_mask, is_code
-from lamina.sql.macro_times import TIME_NAMES, find_placeholders
+from lamina.sql.macros.text import code_mask, is_code
+from lamina.sql.macros.times import TIME_NAMES, find_placeholders
 from lamina.sql.syntax import parse_query
 
 if TYPE_CHECKING:

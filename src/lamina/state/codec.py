@@ -70,7 +70,7 @@ from lamina.graph.model import (
 )
 from lamina.planning.inputs import AuditOutcomes, Read
 from lamina.sql.fragment import Fragment
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.state.shapes import NO_SHAPE
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Instant, Interval, Intervals

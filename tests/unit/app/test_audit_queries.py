@@ -10,15 +10,15 @@ import pytest
 from lamina.app.audit_queries import AuditQuery, audit_queries
 from lamina.app.rendering import Relations
 from lamina.errors import BadAudit, Location, MacroError
-from lamina.graph.audit_references import resolve_audits
-from lamina.graph.audits import bind_audits, read_audit_file
 from lamina.graph.dag import Graph
-from lamina.graph.draft import Surroundings
 from lamina.graph.kinds import Embedded
 from lamina.graph.model import Model, PythonModule
-from lamina.graph.names import NodeName
-from lamina.graph.resolve import Naming, resolve
+from lamina.graph.names import Naming, NodeName
 from lamina.identity.fingerprint import audit_key
+from lamina.reading.audit_references import resolve_audits
+from lamina.reading.audits import bind_audits, read_audit_file
+from lamina.reading.drafts import Surroundings
+from lamina.reading.resolve import resolve
 from lamina.timeline.interval import Instant, Interval
 from tests.unit.graph.reading import read
 

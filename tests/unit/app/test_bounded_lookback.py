@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lamina.graph.names import NodeName
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from tests.kit.app import Place, january, orders, reading
 from tests.kit.models import daily, ranges
 

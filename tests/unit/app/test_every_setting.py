@@ -16,11 +16,12 @@ import pytest
 
 from lamina.app.ports import WriteRequest
 from lamina.errors import LaminaError
-from lamina.graph.effects import DOCUMENTATION, HEADER, IN_KIND
 from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
-from lamina.graph.model_reader import PROPERTIES as HEADER_PROPERTIES
-from lamina.graph.read_kind import PROPERTIES
-from lamina.graph.resolve import Naming, resolve
+from lamina.graph.names import Naming
+from lamina.reading.effects import DOCUMENTATION, HEADER, IN_KIND
+from lamina.reading.kinds import PROPERTIES
+from lamina.reading.model_header import PROPERTIES as HEADER_PROPERTIES
+from lamina.reading.resolve import resolve
 from tests.kit.app import Place, january
 from tests.kit.project import FakeProject
 from tests.unit.graph.reading import read

@@ -12,7 +12,7 @@ from lamina.app import application, apply_plan
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.graph.names import NodeName
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.timeline.interval import Interval
 from tests.kit.app import LEASE_TIME, Killed, Place, Process, january, orders, statuses
 from tests.kit.engine import Compute, FakeCatalog, Row

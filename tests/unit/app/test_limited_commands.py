@@ -8,7 +8,7 @@ import pytest
 
 from lamina.errors import HistoryLost
 from lamina.graph.names import NodeName
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.timeline.interval import MICROS_PER_DAY
 from tests.kit.app import LEASE_TIME, Killed, Place, january, orders, reading
 from tests.kit.models import daily, ranges

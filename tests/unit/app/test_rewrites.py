@@ -9,7 +9,7 @@ import pytest
 from lamina.errors import QueryFailed
 from lamina.graph.kinds import IncrementalPolicy, View
 from lamina.graph.names import NodeName
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.timeline.interval import MICROS_PER_DAY
 from tests.kit.app import LEASE_TIME, Killed, Place, Process, january, orders, reading, statuses
 from tests.kit.engine import from_inputs

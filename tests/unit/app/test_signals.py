@@ -10,7 +10,7 @@ from lamina.errors import JavaMissing, NotYetSupported, SignalFailed
 from lamina.graph.kinds import View
 from lamina.planning.inputs import Flags
 from lamina.planning.plan import make_plan
-from lamina.project.recorded_signals import ask_recorded_signal
+from lamina.project.python.recorded_signals import ask_recorded_signal
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import EMPTY
 from tests.kit.app import Place, january, orders, reading, statuses

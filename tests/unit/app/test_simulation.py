@@ -16,7 +16,7 @@ import pytest
 from lamina.errors import QueryFailed
 from lamina.graph.kinds import IncrementalByTimeRange, TimeColumn, View
 from lamina.graph.names import NodeName
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import MICROS_PER_HOUR
 from tests.kit.app import LEASE_TIME, Killed, Place, reading

@@ -17,7 +17,7 @@ from lamina.planning.missing import asked_range, missing_intervals, schedule_of,
 from lamina.planning.plan import make_plan
 from lamina.planning.reach import intervals_reading, units_reading
 from lamina.planning.readiness import split_by_readiness
-from lamina.sql.input_windows import InputWindow, Offset
+from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Instant, Interval, Intervals
 from tests.kit.models import World, daily, graph, model

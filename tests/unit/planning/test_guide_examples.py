@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from lamina.graph.draft import Surroundings
-from lamina.graph.read_model import read_sql_model
-from lamina.graph.resolve import Naming, resolve
+from lamina.graph.names import Naming
 from lamina.planning.inputs import Flags
 from lamina.planning.missing import missing_intervals, released_until, schedule_of
 from lamina.planning.plan import make_plan
-from lamina.sql.document import read_document
+from lamina.reading.drafts import Surroundings
+from lamina.reading.model_files import read_sql_model
+from lamina.reading.resolve import resolve
+from lamina.sql.header.document import read_document
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 from lamina.timeline.macro_times import time_values

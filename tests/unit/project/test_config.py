@@ -12,9 +12,9 @@ from lamina.errors import (
     UnknownConfigKey,
     UnknownName,
 )
-from lamina.project.config import read_config
-from lamina.project.secrets import Secret, redact_url
-from lamina.project.variables import mistaken_variables
+from lamina.project.configuration.read import read_config
+from lamina.project.configuration.secrets import Secret, redact_url
+from lamina.project.configuration.variables import mistaken_variables
 
 
 def problems_of(content: str, **arguments: object) -> list[LaminaError]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lamina.errors import BadAudit
-from lamina.sql.audit_arguments import split_argument, translate_argument
 from lamina.sql.builtin_audits import BUILTIN_AUDITS, THIS_MODEL, builtin_arguments, find_builtin
+from lamina.sql.header.audit_arguments import split_argument, translate_argument
 from lamina.sql.query import analyse_query
 from tests.kit.audits import CASES, Case, builtin_sql
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import BadPropertyValue, LaminaError, Location, SyntaxProblem
-from lamina.sql.document import Document, read_audits, read_document
 from lamina.sql.fragment import Fragment
-from lamina.sql.values import (
+from lamina.sql.header.document import Document, read_audits, read_document
+from lamina.sql.header.values import (
     Boolean,
     Call,
     ColumnDefinitions,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lamina.errors import BadPropertyValue, LaminaError, Location, SyntaxProblem
 from lamina.sql.fragment import Fragment
-from lamina.sql.header import Header, read_header, read_properties, read_value
-from lamina.sql.values import (
+from lamina.sql.header.read import Header, read_header, read_properties, read_value
+from lamina.sql.header.values import (
     Boolean,
     Call,
     ColumnDefinitions,

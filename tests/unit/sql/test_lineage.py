@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lamina.sql.lineage import column_sources, row_set_sources, trace_query
+from lamina.sql.lineage.trace import column_sources, row_set_sources, trace_query
 
 SCHEMAS = {
     "shop.orders": ("id", "customer_id", "amount", "ds", "items"),

@@ -7,7 +7,7 @@ import sqlglot
 
 from lamina.errors import LaminaError, Location, MacroError, Problems, SyntaxProblem, UnknownMacro
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros import Expansion, MacroScope, VariableValue, expand, substitute_times, time_literals
+from lamina.sql.macros.expand import Expansion, MacroScope, VariableValue, expand, substitute_times, time_literals
 from lamina.sql.syntax import to_spark
 from lamina.timeline.macro_times import TimeValue
 

@@ -6,7 +6,7 @@ import pytest
 
 from lamina.errors import LaminaError, Location, MacroError
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros import MacroScope, VariableValue, expand
+from lamina.sql.macros.expand import MacroScope, VariableValue, expand
 
 VARIABLES: dict[str, VariableValue] = {
     "region": "eu",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lamina.errors import LaminaError, Location
-from lamina.sql import macro_expander
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros import MacroScope, expand
+from lamina.sql.macros import expander as macro_expander
+from lamina.sql.macros.expand import MacroScope, expand
 
 VARIABLES = {"big": 10**400, "none": float("nan"), "endless": float("-inf")}
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from lamina.errors import LaminaError, Location, MacroError
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros import Expansion, MacroEvaluator, MacroScope, expand
+from lamina.sql.macros.expand import Expansion, MacroEvaluator, MacroScope, expand
 
 
 def run(text: str, *functions: Callable[..., object], **scope: object) -> Expansion:

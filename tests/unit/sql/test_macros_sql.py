@@ -9,7 +9,7 @@ import sqlglot
 
 from lamina.errors import LaminaError, Location, MacroError
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros import Expansion, MacroScope, expand
+from lamina.sql.macros.expand import Expansion, MacroScope, expand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

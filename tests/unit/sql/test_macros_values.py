@@ -6,8 +6,8 @@ from datetime import date, datetime, timezone
 
 import pytest
 
-from lamina.sql.macro_scalars import NotConstant
-from lamina.sql.macro_values import evaluate, literal
+from lamina.sql.macros.scalars import NotConstant
+from lamina.sql.macros.values import evaluate, literal
 
 
 @pytest.mark.parametrize(

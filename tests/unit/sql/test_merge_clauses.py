@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lamina.errors import BadPropertyValue, Location
-from lamina.sql.merge_clauses import (
+from lamina.sql.header.merge_clauses import (
     Assignment,
     Delete,
     MergeClause,

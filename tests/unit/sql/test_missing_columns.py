@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lamina.sql.missing_columns import MissingColumn, find_missing_columns
+from lamina.sql.lineage.missing_columns import MissingColumn, find_missing_columns
 from tests.kit.columns import RIGHT, SCHEMAS, WRONG
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lamina.sql import on_demand, session_statements, time_filters
-from lamina.sql.macro_times import TIME_NAMES
+from lamina.sql.macros.times import TIME_NAMES
 
 CLOCKS = (
     "current_date",

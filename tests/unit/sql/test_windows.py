@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lamina.sql.windows import Offset, input_windows
+from lamina.sql.lineage.windows import Offset, input_windows
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from lamina.errors import RowsMissing
-from lamina.spark.written_files import as_it_is
+from lamina.spark.rows.written_files import as_it_is
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

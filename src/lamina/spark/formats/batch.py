@@ -13,13 +13,13 @@ from pyspark.sql.types import StructType
 from lamina.app.records import TableShape
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import is_keyed
-from lamina.spark.compare_rows import HASH, Content, content_measures, with_hash
 from lamina.spark.errors import condition_of
 from lamina.spark.kinds.problems import PROBLEM, check_fold
-from lamina.spark.output import find_time_column, in_interval
-from lamina.spark.partitions import NULL_FOLDER, is_attempt
-from lamina.spark.shared_storage import check_rows
-from lamina.spark.types import can_read_as, columns_of
+from lamina.spark.rows.compare import HASH, Content, content_measures, with_hash
+from lamina.spark.rows.output import find_time_column, in_interval
+from lamina.spark.rows.partitions import NULL_FOLDER, is_attempt
+from lamina.spark.rows.shared_storage import check_rows
+from lamina.spark.rows.types import can_read_as, columns_of
 from lamina.sql.names import quote
 from lamina.timeline.interval import Intervals
 

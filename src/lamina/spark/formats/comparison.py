@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from lamina.spark.compare_rows import NO_ROWS, Content, contents_by_time, cut, differing_units, with_hash
 from lamina.spark.formats.batch import has_same_columns, new_rows
-from lamina.spark.output import find_time_column, in_interval
+from lamina.spark.rows.compare import NO_ROWS, Content, contents_by_time, cut, differing_units, with_hash
+from lamina.spark.rows.output import find_time_column, in_interval
 from lamina.sql.names import quote
 from lamina.timeline.interval import EMPTY, Intervals
 

@@ -19,9 +19,9 @@ from lamina.spark.formats.batch import Observed, count_added
 from lamina.spark.formats.delta_files import data_files, mended_rows, missing_files
 from lamina.spark.formats.lake import LakeFormat, Layout, fitted, not_mended, stage, staged_rows
 from lamina.spark.kinds.merge import CHANGES
-from lamina.spark.partitions import plan_partitions
-from lamina.spark.shared_storage import may_scatter
-from lamina.spark.tables import properties_text, table_name
+from lamina.spark.rows.partitions import plan_partitions
+from lamina.spark.rows.shared_storage import may_scatter
+from lamina.spark.statements import properties_text, table_name
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

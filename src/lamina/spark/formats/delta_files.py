@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 
 from lamina.spark.errors import condition_of
 from lamina.spark.formats.lake import fitted
-from lamina.spark.tables import table_name
-from lamina.spark.written_files import as_it_is
+from lamina.spark.rows.written_files import as_it_is
+from lamina.spark.statements import table_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lamina.spark.output import find_time_column
-from lamina.spark.partitions import find_time_key, is_attempt
-from lamina.spark.session import physical_plan
+from lamina.spark.rows.output import find_time_column
+from lamina.spark.rows.partitions import find_time_key, is_attempt
+from lamina.spark.sessions.session import physical_plan
 from lamina.sql.names import quote
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Interval

@@ -14,13 +14,13 @@ from lamina.app.ports import OnBranch
 from lamina.errors import EngineError, PublishRefused
 from lamina.graph.formats import ICEBERG
 from lamina.graph.time_partitions import TIME_TRANSFORM
-from lamina.spark.compare_rows import Content, content_measures, with_hash
 from lamina.spark.formats.batch import Observed, count_added
 from lamina.spark.formats.lake import LakeFormat, Layout, fitted, stage, staged_rows
 from lamina.spark.kinds.merge import CHANGES
-from lamina.spark.partitions import plan_partitions
-from lamina.spark.shared_storage import check_files
-from lamina.spark.tables import table_name
+from lamina.spark.rows.compare import Content, content_measures, with_hash
+from lamina.spark.rows.partitions import plan_partitions
+from lamina.spark.rows.shared_storage import check_files
+from lamina.spark.statements import table_name
 from lamina.sql.names import quote, text_literal
 
 if TYPE_CHECKING:

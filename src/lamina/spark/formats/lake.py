@@ -33,10 +33,10 @@ from lamina.spark.formats.distribution import distributed
 from lamina.spark.kinds.fold import folded
 from lamina.spark.kinds.merge import changes, merge_text
 from lamina.spark.kinds.problems import PROBLEM
-from lamina.spark.shared_storage import check_files, may_scatter
-from lamina.spark.tables import ATTEMPT_PROPERTY, create_table, table_name
-from lamina.spark.types import can_read_as, columns_of
-from lamina.spark.written_files import read_back
+from lamina.spark.rows.shared_storage import check_files, may_scatter
+from lamina.spark.rows.types import can_read_as, columns_of
+from lamina.spark.rows.written_files import read_back
+from lamina.spark.statements import ATTEMPT_PROPERTY, create_table, table_name
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

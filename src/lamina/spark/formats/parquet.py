@@ -18,7 +18,6 @@ from lamina.app.rendering import stored_query
 from lamina.errors import WarehouseUnwritable
 from lamina.graph.formats import PARQUET
 from lamina.graph.kinds import appends, is_keyed
-from lamina.spark.compare_rows import NO_ROWS
 from lamina.spark.errors import translate
 from lamina.spark.formats.appends import as_joined, check_joined, find_small, rows_of_exactly
 from lamina.spark.formats.batch import (
@@ -36,11 +35,12 @@ from lamina.spark.formats.comparison import Compared, compare
 from lamina.spark.formats.distribution import distributed
 from lamina.spark.kinds.fold import folded
 from lamina.spark.kinds.problems import PROBLEM
-from lamina.spark.output import find_time_column
-from lamina.spark.partitions import LONGEST_FOLDER, attempt_column, find_time_key, plan_partitions, too_long, touch
-from lamina.spark.shared_storage import may_scatter
-from lamina.spark.types import columns_of
-from lamina.spark.written_files import partitions_below, read_back
+from lamina.spark.rows.compare import NO_ROWS
+from lamina.spark.rows.output import find_time_column
+from lamina.spark.rows.partitions import LONGEST_FOLDER, attempt_column, find_time_key, plan_partitions, too_long, touch
+from lamina.spark.rows.shared_storage import may_scatter
+from lamina.spark.rows.types import columns_of
+from lamina.spark.rows.written_files import partitions_below, read_back
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

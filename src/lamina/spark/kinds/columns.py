@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from lamina.errors import BadModelResult
 from lamina.near_names import near_names
-from lamina.spark.types import can_read_as, type_text
+from lamina.spark.rows.types import can_read_as, type_text
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

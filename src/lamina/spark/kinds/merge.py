@@ -13,7 +13,7 @@ from lamina.spark.kinds.problems import PROBLEM
 from lamina.spark.kinds.scd_type_2 import changed_histories
 from lamina.spark.kinds.upsert import upserted
 from lamina.sql.columns_in_expression import columns_of_expression, replace_columns
-from lamina.sql.merge_clauses import Delete, MergeClause, UpdateAll, UpdateSome, read_merge_clauses
+from lamina.sql.header.merge_clauses import Delete, MergeClause, UpdateAll, UpdateSome, read_merge_clauses
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

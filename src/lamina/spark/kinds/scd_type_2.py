@@ -21,7 +21,7 @@ from lamina.spark.kinds.columns import find_column, side_by_side
 from lamina.spark.kinds.comparable import comparable
 from lamina.spark.kinds.keys import IS_REPEATED, is_null_key, key_columns, with_keys, with_order
 from lamina.spark.kinds.problems import NULL_KEY, NULL_TIME, OPEN_TWICE, PROBLEM, REPEATED_KEY
-from lamina.spark.types import is_timestamp, type_text
+from lamina.spark.rows.types import is_timestamp, type_text
 from lamina.sql.names import quote
 from lamina.timeline.interval import Instant
 

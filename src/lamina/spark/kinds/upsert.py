@@ -10,7 +10,7 @@ from typing_extensions import assert_never
 from lamina.spark.kinds.columns import find_column, side_by_side
 from lamina.spark.kinds.keys import IS_LAST, IS_REPEATED, is_null_key, key_columns, with_keys, with_order
 from lamina.spark.kinds.problems import NULL_KEY, PROBLEM, REPEATED_KEY
-from lamina.sql.merge_clauses import Delete, MergeClause, UpdateAll, UpdateSome, read_merge_clauses
+from lamina.sql.header.merge_clauses import Delete, MergeClause, UpdateAll, UpdateSome, read_merge_clauses
 from lamina.sql.names import quote
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""`lamina.yaml` and the environment variables that overrule it, as values."""

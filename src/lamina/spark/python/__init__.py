@@ -1,0 +1,1 @@
+"""Python that users wrote, run beside Spark from what was recorded of it: models and hooks."""

@@ -1,0 +1,1 @@
+"""Rows: made of values, checked, laid out in partitions, compared, and fetched as values."""

@@ -1,0 +1,1 @@
+"""Spark sessions: started, handed in or remote; their settings, packages, processes and logs."""

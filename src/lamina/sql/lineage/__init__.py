@@ -1,0 +1,1 @@
+"""What a query reads and gives: scopes, columns, rows, and how far it reads into the time of its parents."""
