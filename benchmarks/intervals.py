@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamina import Project
-from lamina.app.contents import MOST_UNITS
+from lamina.app.writing.contents import MOST_UNITS
 from lamina.graph.kinds import TimeColumn
 from lamina.identity.naming import PhysicalName
 from lamina.planning.inputs import VersionFacts

@@ -12,10 +12,10 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.intervals import best
-from lamina.app import layers
-from lamina.app.key_ranges import key_range
-from lamina.app.records import AddPartitions
-from lamina.app.rendering import head_relation
+from lamina.app.ports.published import AddPartitions
+from lamina.app.rendering.key_ranges import key_range
+from lamina.app.rendering.models import head_relation
+from lamina.app.writing import layers
 from lamina.graph.kinds import TimeColumn
 from lamina.spark.engine import SparkEngine
 from lamina.spark.sessions.session import SparkSettings

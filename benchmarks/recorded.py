@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.ports import AnalysisOutcome, AuditFinding, QueryResult, Standing, Written
-from lamina.app.records import TableShape
+from lamina.app.ports.engine import AnalysisOutcome, AuditFinding, QueryResult, Written
+from lamina.app.ports.machine import Standing
+from lamina.app.ports.published import TableShape
 from lamina.app.requests import PlanRequest
 from lamina.bootstrap import OpenOptions, open_application, parse_execution_time
 from lamina.graph.model import Column

@@ -10,16 +10,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from lamina.app.records import (
-    Attempt,
-    AttemptDecided,
-    AttemptDone,
-    AttemptOpened,
-    Beneath,
-    Head,
-    TableShape,
-    switch_to,
-)
+from lamina.app.ports.facts import AttemptDecided, AttemptDone, AttemptOpened
+from lamina.app.ports.published import Attempt, Beneath, Head, TableShape, switch_to
 from lamina.bootstrap import open_store
 from lamina.graph.model import Column
 from lamina.identity.naming import PhysicalName

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.audit_environment import AuditsReport
-    from lamina.app.events import Event
+    from lamina.app.auditing.environment import AuditsReport
+    from lamina.app.building.repair import RepairReport
+    from lamina.app.environments.promote import PromoteReport
     from lamina.app.late_application import LateApplication
-    from lamina.app.promote import PromoteReport
-    from lamina.app.register_source import RegisteredSource
-    from lamina.app.repair import RepairReport
+    from lamina.app.looking.register_source import RegisteredSource
+    from lamina.app.looking.source_columns import SourceColumnsReport
+    from lamina.app.ports.events import Event
     from lamina.app.report import Report
-    from lamina.app.source_columns import SourceColumnsReport
     from lamina.environments.pointers import Revision
 
 

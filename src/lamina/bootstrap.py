@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lamina.app.application import Application
-    from lamina.app.ask_signals import Question
-    from lamina.app.bound_ports import Ports
     from lamina.app.late_application import LateApplication
-    from lamina.app.ports import (
+    from lamina.app.looking.querying import Querying
+    from lamina.app.ports.bundle import Ports
+    from lamina.app.ports.engine import (
         AnalysisOutcome,
         AnalysisRequest,
         AuditFinding,
         AuditRequest,
-        Emit,
         Engine,
         ExternalTable,
         GenerationRequest,
         HideView,
         Landing,
         QueryResult,
-        Reach,
         ShowView,
-        Standing,
         StatementsRequest,
-        StateStore,
         WriteRequest,
         Written,
     )
-    from lamina.app.querying import Querying
-    from lamina.app.records import Head, Owner, Publish
+    from lamina.app.ports.events import Emit
+    from lamina.app.ports.loaded import Owner
+    from lamina.app.ports.machine import Reach, Standing
+    from lamina.app.ports.project import Question
+    from lamina.app.ports.published import Head, Publish
+    from lamina.app.ports.state import StateStore
     from lamina.graph.formats import TableFormat
     from lamina.graph.model import Column, PythonModule
     from lamina.graph.names import NodeName
@@ -182,9 +182,9 @@ def log_folder(options: OpenOptions) -> Path | None:
 
 def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     """The use cases bound to one project. Nothing of Spark is imported or started, and what writes when it is used."""
-    from lamina.app.bound_ports import Ports
-    from lamina.app.events import VariableIgnored
     from lamina.app.late_application import LateApplication
+    from lamina.app.ports.bundle import Ports
+    from lamina.app.ports.events import VariableIgnored
     from lamina.project.files import FileProject
     from lamina.project.private import keep_private
     from lamina.spark.sessions.places import LocalFolders, connection_key
@@ -230,7 +230,7 @@ def _ask_signal(question: Question, hidden: Mapping[str, str]) -> Intervals:
 
 
 def _querying(ports: Ports) -> Querying:
-    from lamina.app.querying import Querying
+    from lamina.app.looking.querying import Querying
 
     return Querying(ports)
 
@@ -273,7 +273,7 @@ def init_project(directory: Path, template: str, table_format: str) -> tuple[str
 
 
 def _owner(clock: SystemClock, processes: SystemProcesses) -> Owner:
-    from lamina.app.records import Owner
+    from lamina.app.ports.loaded import Owner
 
     identity = processes.identify(os.getpid())
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "python")

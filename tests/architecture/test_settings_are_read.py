@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.project_values import ProjectSettings
+from lamina.app.ports.project import ProjectSettings
 from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, SourceColumnsRequest
 from lamina.graph import kinds
 from lamina.graph.model import Model, Source

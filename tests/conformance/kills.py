@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import lamina as package
 from lamina import Project
-from lamina.app import layers
+from lamina.app.writing import layers
 from lamina.bootstrap import STOP_VARIABLE
 from lamina.cli.main import main as lamina
 from lamina.spark.formats import appends

@@ -24,7 +24,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import lamina as package
-from lamina.app import leases
+from lamina.app.leases import keeper as leases
 from lamina.cli.main import main as lamina
 from tests.kit.told import tell
 

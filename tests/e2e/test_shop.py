@@ -196,7 +196,7 @@ def test_a_plan_of_an_unchanged_project_does_not_load_spark(story: Story):
 
     assert answer.returncode == 0
     loaded = {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines() if line.startswith("import time:")}
-    assert "lamina.app.looking" in loaded
+    assert "lamina.app.looking.looking" in loaded
     assert [name for name in loaded if name.split(".")[0] in {"pyspark", "py4j", "pandas"}] == []
 
 

@@ -9,9 +9,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.application import Application
-from lamina.app.bound_ports import Ports
-from lamina.app.records import LoadRequest, Owner
-from lamina.app.rendering import no_macros
+from lamina.app.ports.bundle import Ports
+from lamina.app.ports.loaded import LoadRequest, Owner
+from lamina.app.rendering.models import no_macros
 from lamina.app.requests import PlanRequest
 from lamina.errors import NoAnswer
 from lamina.planning.inputs import Flags
@@ -25,8 +25,8 @@ from tests.kit.project import FakeProject
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lamina.app.events import Event
-    from lamina.app.records import Unsettled
+    from lamina.app.ports.events import Event
+    from lamina.app.ports.loaded import Unsettled
     from lamina.app.report import Report
     from lamina.graph.model import Model
     from lamina.timeline.interval import Instant, Intervals

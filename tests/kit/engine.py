@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lamina.app.ports import (
+from lamina.app.ports.engine import (
     AnalysisOutcome,
     AnalysisRequest,
     Aside,
@@ -32,12 +32,12 @@ from lamina.app.ports import (
     ShownRows,
     ShowView,
     SqlQuery,
-    Standing,
     StatementsRequest,
     WriteRequest,
     Written,
 )
-from lamina.app.records import (
+from lamina.app.ports.machine import Standing
+from lamina.app.ports.published import (
     AddPartitions,
     Beneath,
     CommitRows,
@@ -66,8 +66,8 @@ from tests.kit.lakes import LakeTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lamina.app.ports import ExternalTable, Landing, Place, StagedRows
-    from lamina.app.records import Head, PartitionKey, Publish
+    from lamina.app.ports.engine import ExternalTable, Landing, Place, StagedRows
+    from lamina.app.ports.published import Head, PartitionKey, Publish
     from lamina.errors import LaminaError
     from lamina.graph.formats import TableFormat
     from lamina.graph.names import NodeName

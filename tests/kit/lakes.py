@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lamina.app.ports import Landing
-from lamina.app.records import CommitRows, FastForward, WriteThrough
+from lamina.app.ports.engine import Landing
+from lamina.app.ports.published import CommitRows, FastForward, WriteThrough
 from lamina.errors import FilesRewritten, PublishRefused
 from lamina.timeline.interval import Instant, Interval
 
 if TYPE_CHECKING:
-    from lamina.app.records import InPlace, RowAction
+    from lamina.app.ports.published import InPlace, RowAction
 
 Row = tuple[str, str]
 

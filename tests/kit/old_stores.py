@@ -5,14 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.app.records import (
+from lamina.app.ports.facts import AttemptDecided, AttemptRetracting
+from lamina.app.ports.loaded import LoadRequest
+from lamina.app.ports.published import (
     AddPartitions,
-    AttemptDecided,
-    AttemptRetracting,
     CommitRows,
     FastForward,
     Head,
-    LoadRequest,
     PartitionColumn,
     RowAction,
     SetView,
@@ -25,8 +24,8 @@ from lamina.graph.names import NodeName
 from tests.kit.state import PHYSICAL, SHAPE, covering, days, decided, done, finish, opened, version
 
 if TYPE_CHECKING:
-    from lamina.app.ports import StateStore
-    from lamina.app.records import Publish
+    from lamina.app.ports.published import Publish
+    from lamina.app.ports.state import StateStore
 
 NODES = tuple(NodeName(f"shop.node_{number}") for number in range(6))
 NAMES = tuple(version(node).physical for node in NODES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lamina.app.project_values import ProjectSettings, ProjectSources
+from lamina.app.ports.project import ProjectSettings, ProjectSources
 from lamina.graph.model import Source
 from tests.kit.models import graph
 

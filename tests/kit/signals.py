@@ -12,7 +12,7 @@ from lamina.timeline.interval import Intervals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lamina.app.ask_signals import Question
+    from lamina.app.ports.project import Question
 
 FILE = "signals/checks.py"
 

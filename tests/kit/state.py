@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from lamina.app.records import (
-    AddPartitions,
-    Attempt,
+from lamina.app.ports.facts import (
     AttemptDecided,
     AttemptDone,
     AttemptOpened,
     AuditResult,
     AuditsRecorded,
+    VersionRecorded,
+)
+from lamina.app.ports.loaded import Owner
+from lamina.app.ports.published import (
+    AddPartitions,
+    Attempt,
     Beneath,
     CommitRows,
     FastForward,
     Head,
-    Owner,
     PartitionColumn,
     RowAction,
     SetView,
     SwitchGeneration,
     TableShape,
-    VersionRecorded,
     WriteThrough,
 )
 from lamina.environments.pointers import Pointer, Revision
@@ -74,8 +76,10 @@ from lamina.timeline.interval import MICROS_PER_DAY, MICROS_PER_SECOND, Instant,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lamina.app.ports import Fate, StateStore
-    from lamina.app.records import Lease, PartitionKey
+    from lamina.app.ports.loaded import Lease
+    from lamina.app.ports.machine import Fate
+    from lamina.app.ports.published import PartitionKey
+    from lamina.app.ports.state import StateStore
 
 NOW = Instant.parse_iso("2024-03-01T00:00:00Z")
 FIRST_DAY = Instant.parse_iso("2024-01-01T00:00:00Z")

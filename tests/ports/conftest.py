@@ -20,7 +20,7 @@ from tests.kit.postgresql import find_programs, install_programs, missing, serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lamina.app.ports import StateStore
+    from lamina.app.ports.state import StateStore
 
 # A server takes its time, which those who wait for the fast tests do not have.
 BACKENDS = ("memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow))

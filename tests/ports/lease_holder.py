@@ -13,9 +13,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lamina.app import leases
-from lamina.app.ports import Standing
-from lamina.app.records import LeaseIsCurrent, Owner
+from lamina.app.leases import keeper as leases
+from lamina.app.ports.loaded import Owner
+from lamina.app.ports.machine import Standing
+from lamina.app.ports.requirements import LeaseIsCurrent
 from lamina.bootstrap import SystemClock, SystemProcesses, open_store
 from lamina.errors import LeaseHeld, LeaseLost
 from lamina.timeline.interval import MICROS_PER_SECOND, Instant

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.app.ports import (
+from lamina.app.ports.engine import (
     AnalysisRequest,
     GenerationRequest,
     HideView,
@@ -17,7 +17,7 @@ from lamina.app.ports import (
     SqlQuery,
     StatementsRequest,
 )
-from lamina.app.records import AddPartitions, SetView, SwitchGeneration, TableShape
+from lamina.app.ports.published import AddPartitions, SetView, SwitchGeneration, TableShape
 from lamina.errors import (
     AnalysisFailed,
     BadModelResult,

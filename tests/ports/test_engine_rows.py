@@ -6,13 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.app.audit_queries import AuditQuery
-from lamina.app.ports import (
-    AuditRequest,
-    ShownRows,
-    StagedRows,
-)
-from lamina.app.rendering import head_relation
+from lamina.app.ports.engine import AuditQuery, AuditRequest, ShownRows, StagedRows
+from lamina.app.rendering.models import head_relation
 from lamina.errors import (
     BadModelResult,
     QueryFailed,

@@ -9,27 +9,20 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.app.records import (
+from lamina.app.ports.facts import (
     AttemptAborted,
     AttemptDone,
-    AttemptIs,
     AttemptRetracting,
     CoverageRemoved,
-    HeadIs,
     IdentityStands,
     LeaseClosed,
-    LeaseIsCurrent,
     LeaseReleased,
-    LoadRequest,
-    MarkIs,
-    NothingPending,
     OutcomesTaken,
     RevisionFollowed,
-    RevisionIs,
-    RevisionsSince,
     RevisionWritten,
-    version_resource,
 )
+from lamina.app.ports.loaded import LoadRequest, RevisionsSince, version_resource
+from lamina.app.ports.requirements import AttemptIs, HeadIs, LeaseIsCurrent, MarkIs, NothingPending, RevisionIs
 from lamina.bootstrap import open_store
 from lamina.errors import StateError
 from lamina.identity.version import Same

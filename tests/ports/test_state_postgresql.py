@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import event, text
 
-from lamina.app.records import LoadRequest
+from lamina.app.ports.loaded import LoadRequest
 from lamina.errors import LeaseHeld, NoAnswer, StateError, StateTooNew, StateUnwritable
 from lamina.planning.inputs import Read
 from lamina.state.leases import machine_time

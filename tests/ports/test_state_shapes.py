@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from lamina.app.records import LoadRequest, TableShape
+from lamina.app.ports.loaded import LoadRequest
+from lamina.app.ports.published import TableShape
 from lamina.graph.model import Column
 from lamina.state.memory import MemoryStateStore
 from lamina.state.shapes import shape_of, with_shape

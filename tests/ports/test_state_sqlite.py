@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from lamina.app.records import LeaseReleased, LoadRequest, RevisionFollowed, RevisionsSince, RevisionWritten
+from lamina.app.ports.facts import LeaseReleased, RevisionFollowed, RevisionWritten
+from lamina.app.ports.loaded import LoadRequest, RevisionsSince
 from lamina.errors import NoAnswer, StateError, StateTooNew, StateUnwritable
 from lamina.state import sqlite, tables
 from lamina.state.migrations.upgrade import MIGRATIONS, upgrade
@@ -197,7 +198,10 @@ def run_as_is(place, body: str) -> str:
     code = f"""
 import os, resource
 from pathlib import Path
-from lamina.app.records import *
+from lamina.app.ports.facts import *
+from lamina.app.ports.loaded import *
+from lamina.app.ports.published import *
+from lamina.app.ports.requirements import *
 from lamina.errors import *
 from lamina.bootstrap import open_store
 from tests.kit.state import *

@@ -13,37 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.leases import LEASE_SECONDS, LeaseKeeper
-from lamina.app.records import (
+from lamina.app.leases.keeper import LEASE_SECONDS, LeaseKeeper
+from lamina.app.ports.facts import (
     AttemptAborted,
     AttemptDecided,
     AttemptDone,
-    AttemptIs,
     AttemptRetracting,
     AttemptUnchanged,
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
-    FastForward,
-    HeadIs,
     IdentityStands,
-    Lease,
     LeaseClosed,
-    LeaseIsCurrent,
     LeaseReleased,
-    LoadRequest,
-    MarkIs,
-    NothingPending,
     OutcomesTaken,
     RevisionFollowed,
-    RevisionIs,
-    RevisionsSince,
     RevisionWritten,
     RunFinished,
     RunStarted,
-    environment_resource,
-    version_resource,
 )
+from lamina.app.ports.loaded import Lease, LoadRequest, RevisionsSince, environment_resource, version_resource
+from lamina.app.ports.published import FastForward
+from lamina.app.ports.requirements import AttemptIs, HeadIs, LeaseIsCurrent, MarkIs, NothingPending, RevisionIs
 from lamina.bootstrap import open_store
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost, StateError, StateTooNew
 from lamina.graph.names import NodeName

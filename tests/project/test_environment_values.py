@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.ports import BatchTime, Hooks
-from lamina.app.records import LoadRequest
+from lamina.app.ports.engine import BatchTime, Hooks
+from lamina.app.ports.loaded import LoadRequest
 from lamina.bootstrap import open_store
 from lamina.errors import LaminaError
 from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
@@ -324,7 +324,7 @@ def test_what_another_parser_or_an_older_lamina_recorded_is_not_compared(
 ):
     place = opened(root)
     with monkeypatch.context() as other:
-        other.setattr("lamina.app.apply_plan.made_with", lambda: made_with)
+        other.setattr("lamina.app.building.apply_plan.made_with", lambda: made_with)
         assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
     place.store.close()
     altered(root, "shop.totals")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.records import LoadRequest
+from lamina.app.ports.loaded import LoadRequest
 from lamina.bootstrap import open_store
 from lamina.identity import fingerprint
 from lamina.identity.forms import first, former
@@ -48,10 +48,10 @@ def built(root: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """The same, by an older Lamina that is put in the place of this one, and with tables."""
     place = opened(root)
     with monkeypatch.context() as older:
-        older.setattr("lamina.app.identify.versions_of", lambda graph, _key: first_versions(graph))
-        older.setattr("lamina.app.identify.undecided", lambda *_: {})
-        older.setattr("lamina.app.apply_plan.sealed", lambda model, _key: model)
-        older.setattr("lamina.app.apply_plan.made_with", lambda: None)
+        older.setattr("lamina.app.planning.identify.versions_of", lambda graph, _key: first_versions(graph))
+        older.setattr("lamina.app.planning.identify.undecided", lambda *_: {})
+        older.setattr("lamina.app.building.apply_plan.sealed", lambda model, _key: model)
+        older.setattr("lamina.app.building.apply_plan.made_with", lambda: None)
         build_everything(place)
     return place
 
@@ -146,7 +146,7 @@ def test_once_built_the_former_form_is_not_asked_again(recorded: Place, form: st
     def refuse(*_: object) -> None:
         raise AssertionError("asked again")
 
-    monkeypatch.setattr("lamina.app.identify.former_versions", refuse)
+    monkeypatch.setattr("lamina.app.planning.identify.former_versions", refuse)
     recorded.store.close()
     recorded.store = open_store(STATE, recorded.project.root)  # type: ignore[assignment]
     for environment in (None, "dev", "feature"):

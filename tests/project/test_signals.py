@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from lamina.app.ask_signals import Question
+from lamina.app.ports.project import Question
 from lamina.errors import LaminaError
 from lamina.identity.fingerprint import versions_of
 from lamina.project.python.recorded_signals import ask_recorded_signal

@@ -70,8 +70,8 @@ def test_a_plan_of_an_unchanged_project_imports_what_it_uses(built: Path):
     unused = {
         "rich.progress",
         "lamina.app.application",
-        "lamina.app.executor",
-        "lamina.app.ports",
+        "lamina.app.building.executor",
+        "lamina.app.ports.engine",
         "lamina.state.postgres",
     }
     unused |= {"lamina.project.load", "lamina.project.python.macros", "sqlalchemy.orm"}
@@ -89,14 +89,16 @@ def test_a_plan_of_an_unchanged_project_loads_few_modules(built: Path):
 def test_commands_that_look_do_not_load_what_writes(built: Path, words: tuple[str, ...]):
     _, modules = loaded_by(built, *words, "--execution-time", MOMENT)
 
-    assert {"lamina.app.application", "lamina.app.executor", "sqlglot"} & set(modules) == set()
+    assert {"lamina.app.application", "lamina.app.building.executor", "sqlglot"} & set(modules) == set()
 
 
 def test_a_model_is_rendered_without_what_writes(built: Path):
     printed, modules = loaded_by(built, "render", "staging.stg_0", "--execution-time", MOMENT)
 
     assert "SELECT" in printed
-    assert {"lamina.app.application", "lamina.app.executor", "lamina.app.recover"} & set(modules) == set()
+    assert {"lamina.app.application", "lamina.app.building.executor", "lamina.app.leases.recover"} & set(
+        modules
+    ) == set()
 
 
 @pytest.mark.parametrize(

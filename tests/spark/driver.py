@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
-from lamina.app.contents import contents_after
-from lamina.app.layers import after_adding, lay_over
-from lamina.app.ports import (
+from lamina.app.ports.engine import (
     Base,
     GenerationRequest,
     RowSource,
@@ -17,7 +15,9 @@ from lamina.app.ports import (
     WriteRequest,
     Written,
 )
-from lamina.app.records import AddPartitions, Head, PartitionKey, switch_to
+from lamina.app.ports.published import AddPartitions, Head, PartitionKey, switch_to
+from lamina.app.writing.contents import contents_after
+from lamina.app.writing.layers import after_adding, lay_over
 from lamina.errors import Location
 from lamina.graph.formats import PARQUET
 from lamina.graph.kinds import TimeColumn

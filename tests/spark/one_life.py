@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from lamina.app.events import Event
+from lamina.app.ports.events import Event
 from lamina.errors import LaminaError
 from lamina.spark.engine import SparkEngine
 from lamina.spark.sessions.session import SparkSettings

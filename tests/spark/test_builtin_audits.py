@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from lamina.app.audit_queries import audit_queries
-from lamina.app.rendering import Relations
+from lamina.app.rendering.audits import audit_queries
+from lamina.app.rendering.models import Relations
 from lamina.spark.engine import SparkEngine
 from lamina.timeline.interval import Instant
 from tests.kit.audits import CASES, Case, builtin_sql, over

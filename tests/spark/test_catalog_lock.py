@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.events import Event, Waiting
+from lamina.app.ports.events import Event, Waiting
 from lamina.errors import Cancelled, CatalogBusy, SparkStartFailed, WarehouseUnwritable
 from lamina.spark.sessions.catalog_lock import CatalogLock
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.events import Event, Waiting
+from lamina.app.ports.events import Event, Waiting
 from lamina.errors import Cancelled, FormatMissing, Problems
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.sessions import embedded

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.app.records import PartitionColumn
+from lamina.app.ports.published import PartitionColumn
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column

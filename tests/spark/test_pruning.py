@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lamina.app.key_ranges import key_range
-from lamina.app.records import AddPartitions
-from lamina.app.rendering import Relations, head_relation
+from lamina.app.ports.published import AddPartitions
+from lamina.app.rendering.key_ranges import key_range
+from lamina.app.rendering.models import Relations, head_relation
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.names import NodeName
 from lamina.timeline.grain import Grain

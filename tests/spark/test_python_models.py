@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from lamina.app.ports import BatchTime, PythonQuery, SqlQuery
+from lamina.app.ports.engine import BatchTime, PythonQuery, SqlQuery
 from lamina.errors import AnalysisFailed, BadModelResult, QueryFailed
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.model import Column, PythonBody, PythonModule

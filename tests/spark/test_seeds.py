@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from lamina.app.ports import SeedRows
+from lamina.app.ports.engine import SeedRows
 from lamina.errors import BadSeed, LaminaError
 from lamina.graph.kinds import CsvSettings
 from lamina.graph.model import Column

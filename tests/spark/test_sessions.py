@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.ports import Standing
+from lamina.app.ports.machine import Standing
 from lamina.errors import EngineError, JavaMissing, SparkStartFailed, WarehouseUnwritable
 from lamina.spark.engine import SparkEngine
 from lamina.spark.sessions.embedded import spark_config

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lamina.app.ports import ShowView, SqlQuery, StatementsRequest
+from lamina.app.ports.engine import ShowView, SqlQuery, StatementsRequest
 from lamina.errors import EngineError
 from lamina.graph.names import NodeName
 from lamina.spark.engine import SparkEngine

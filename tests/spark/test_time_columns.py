@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from lamina.app.ports import Written
+from lamina.app.ports.engine import Written
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import TimeColumn
 from lamina.timeline.grain import Grain

@@ -11,24 +11,25 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lamina.app.apply_plan import Pace, apply_plan, lease_keeper, settle, write_ports
-from lamina.app.audit_environment import AuditsReport, ask_environment, find_audits
-from lamina.app.audit_shown import ask_ports
-from lamina.app.follow_rewrites import remember_told
-from lamina.app.gather import environment_name
-from lamina.app.identify import record_found
-from lamina.app.looking import check_environment_name
-from lamina.app.point_environment import EnvironmentPointer, next_revision
-from lamina.app.promote import check_tables, decide_promotion, look_again
-from lamina.app.publisher import PAUSE_GROWTH
-from lamina.app.querying import Querying
-from lamina.app.recorded_code import check_definitions, run_with
-from lamina.app.records import LoadRequest, RunFinished, RunStarted
-from lamina.app.recover import formats_left_behind, is_quiet
-from lamina.app.register_source import register_source
-from lamina.app.repair import Repair, RepairReport
+from lamina.app.auditing.environment import AuditsReport, ask_environment, find_audits
+from lamina.app.building.apply_plan import Pace, apply_plan, lease_keeper, settle
+from lamina.app.building.follow_rewrites import remember_told
+from lamina.app.building.repair import Repair, RepairReport
+from lamina.app.environments.point import EnvironmentPointer, next_revision
+from lamina.app.environments.promote import check_tables, decide_promotion, look_again
+from lamina.app.leases.command_ports import command_ports
+from lamina.app.leases.recover import formats_left_behind, is_quiet
+from lamina.app.leases.retried import PAUSE_GROWTH
+from lamina.app.looking.looking import check_environment_name
+from lamina.app.looking.querying import Querying
+from lamina.app.looking.register_source import register_source
+from lamina.app.looking.source_columns import source_columns
+from lamina.app.planning.gather import environment_name
+from lamina.app.planning.identify import record_found
+from lamina.app.planning.recorded_code import check_definitions, run_with
+from lamina.app.ports.facts import RunFinished, RunStarted
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.report import Report, planned, with_earlier, with_notice, with_statements
-from lamina.app.source_columns import source_columns
 from lamina.errors import PlanOutdated, raise_all
 from lamina.graph.dag import Notice
 from lamina.graph.formats import formats_of
@@ -37,13 +38,13 @@ from lamina.planning.missing import next_release
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lamina.app.bound_ports import Ports
-    from lamina.app.ports import StateStore
-    from lamina.app.promote import PromoteReport
-    from lamina.app.register_source import RegisteredSource
+    from lamina.app.environments.promote import PromoteReport
+    from lamina.app.environments.virtual_update import Followed
+    from lamina.app.looking.register_source import RegisteredSource
+    from lamina.app.looking.source_columns import SourceColumnsReport
+    from lamina.app.ports.bundle import Ports
+    from lamina.app.ports.state import StateStore
     from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, RegisterRequest, SourceColumnsRequest
-    from lamina.app.source_columns import SourceColumnsReport
-    from lamina.app.virtual_update import Followed
     from lamina.environments.pointers import Revision
     from lamina.planning.inputs import PlanInputs
     from lamina.planning.steps import Plan
@@ -187,9 +188,9 @@ class Application(Querying):
         ports.store.commit([begun])
         try:
             check_tables(ports.engine, found)
-            recovery = write_ports(ports, keeper, settings)
+            recovery = command_ports(ports, keeper, settings)
             after = next_revision(found.destination, found.pointers, found.status, ports.clock)
-            followed = EnvironmentPointer(recovery, ports.emit, request.now).move(
+            followed = EnvironmentPointer(recovery, request.now).move(
                 found.destination, after, report.order, look=lambda: look_again(ports.store, settings, request, report)
             )
             raise_all(followed.failures.values())
@@ -237,7 +238,7 @@ class Application(Querying):
         )
         ports.store.commit([started])
         try:
-            access = ask_ports(write_ports(ports, keeper, settings), ports.emit)
+            access = command_ports(ports, keeper, settings)
             at_once = request.concurrency or settings.concurrency
             rows = ask_environment(access, found, request, run_id, at_once=at_once, pause=ports.retry_pause)
             report = AuditsReport(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.looking import Looking
+from lamina.app.looking.looking import Looking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lamina.app.application import Application
-    from lamina.app.audit_environment import AuditsReport
-    from lamina.app.bound_ports import Ports
-    from lamina.app.ports import QueryResult
-    from lamina.app.promote import PromoteReport
-    from lamina.app.querying import Querying
-    from lamina.app.register_source import RegisteredSource
-    from lamina.app.repair import RepairReport
+    from lamina.app.auditing.environment import AuditsReport
+    from lamina.app.building.repair import RepairReport
+    from lamina.app.environments.promote import PromoteReport
+    from lamina.app.looking.querying import Querying
+    from lamina.app.looking.register_source import RegisteredSource
+    from lamina.app.looking.source_columns import SourceColumnsReport
+    from lamina.app.ports.bundle import Ports
+    from lamina.app.ports.engine import QueryResult
     from lamina.app.report import Report
     from lamina.app.requests import AuditsRequest, PlanRequest, PromoteRequest, RegisterRequest, SourceColumnsRequest
-    from lamina.app.source_columns import SourceColumnsReport
     from lamina.errors import LaminaError
     from lamina.timeline.interval import Instant
 

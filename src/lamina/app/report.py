@@ -7,24 +7,25 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from lamina.app.documents import SCHEMA_VERSION
 from lamina.errors import Location
 from lamina.timeline.interval import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lamina.app.audit_apart import AuditRow
-    from lamina.app.project_values import ProjectSettings
-    from lamina.app.records import AuditResult
-    from lamina.app.virtual_update import Followed
+    from lamina.app.auditing.sources_and_standalone import AuditRow
+    from lamina.app.environments.virtual_update import Followed
+    from lamina.app.ports.facts import AuditResult
+    from lamina.app.ports.project import ProjectSettings
     from lamina.errors import LaminaError
     from lamina.graph.dag import Notice
     from lamina.graph.names import NodeName
     from lamina.planning.steps import Plan, Step
     from lamina.timeline.interval import Instant, Intervals
 
+
 NodeStatus: TypeAlias = Literal["succeeded", "failed", "skipped", "reused"]
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lamina.app.late_application import LateApplication
-    from lamina.app.ports import Emit
+    from lamina.app.ports.events import Emit
     from lamina.bootstrap import Diagnosis, OpenOptions
     from lamina.timeline.interval import Instant
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.project_values import ProjectSources
+from lamina.app.ports.project import ProjectSources
 from lamina.errors import LaminaError
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import Seed
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from lamina.app.project_values import ProjectSettings
+    from lamina.app.ports.project import ProjectSettings
     from lamina.graph.dag import Graph
     from lamina.graph.model import Column
     from lamina.graph.names import NodeName

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from lamina.app.partition_sql import outside
-from lamina.app.ports import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
+from lamina.app.ports.engine import Aside, AuditFinding, NewTable, OnBranch, Shown, ShownRows
+from lamina.app.rendering.partitions import outside
 from lamina.errors import Cancelled, LaminaError
 from lamina.graph.kinds import appends, is_keyed
 from lamina.spark.formats.lake import rows_at, staged_rows, stored_rows
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.audit_queries import AuditQuery
-    from lamina.app.ports import AuditRequest, Base, Fold, StagedRows
+    from lamina.app.ports.engine import AuditQuery, AuditRequest, Base, Fold, StagedRows
     from lamina.sql.fragment import Fragment
 
     Failures = Callable[[str, str, Fragment | None], AbstractContextManager[None]]

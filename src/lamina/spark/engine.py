@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import assert_never
 
-from lamina.app.ports import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
-from lamina.app.records import InPlace
+from lamina.app.ports.engine import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
+from lamina.app.ports.published import InPlace
 from lamina.errors import Cancelled, EngineError, LaminaError, TransientFailure
 from lamina.spark.audits import ask_audits
 from lamina.spark.catalog.catalog import Catalog
@@ -40,28 +40,27 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.ports import (
+    from lamina.app.ports.engine import (
         AnalysisRequest,
         AuditFinding,
         AuditRequest,
-        Emit,
         ExternalTable,
         GenerationRequest,
         HideView,
         Hooks,
         Landing,
         QueryResult,
-        Reach,
         RowSource,
         ShowView,
-        Standing,
         Statement,
         StatementsRequest,
         TableOptions,
         WriteRequest,
         Written,
     )
-    from lamina.app.records import Head, Publish
+    from lamina.app.ports.events import Emit
+    from lamina.app.ports.machine import Reach, Standing
+    from lamina.app.ports.published import Head, Publish
     from lamina.graph.formats import TableFormat
     from lamina.graph.model import Column
     from lamina.graph.names import NodeName

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lamina.app.partition_sql import partition_value
+from lamina.app.rendering.partitions import partition_value
 from lamina.graph.model import Column
 from lamina.sql.names import quote, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from lamina.app.records import PartitionColumn, PartitionKey, TableShape
+    from lamina.app.ports.published import PartitionColumn, PartitionKey, TableShape
     from lamina.graph.kinds import Setting
 
 ATTEMPT_PROPERTY = "lamina.attempt"

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lamina.app.records import (
+from lamina.app.ports.loaded import Owner
+from lamina.app.ports.published import (
     AddPartitions,
     Attempt,
     Beneath,
@@ -23,7 +24,6 @@ from lamina.app.records import (
     Contents,
     FastForward,
     Head,
-    Owner,
     PartitionColumn,
     PartitionKey,
     Publish,

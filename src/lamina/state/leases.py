@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from lamina.app.records import Lease
+from lamina.app.ports.loaded import Lease
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost
 from lamina.timeline.interval import MICROS_PER_SECOND, Instant
 
 if TYPE_CHECKING:
-    from lamina.app.ports import FateOf
-    from lamina.app.records import Owner
+    from lamina.app.ports.loaded import Owner
+    from lamina.app.ports.machine import FateOf
 
 
 def machine_time() -> Instant:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
-from lamina.app.records import (
-    Attempt,
+from lamina.app.ports.facts import (
     AttemptAborted,
     AttemptDecided,
     AttemptDone,
@@ -23,24 +22,17 @@ from lamina.app.records import (
     BatchRecorded,
     CoverageRemoved,
     DefinitionRecorded,
-    Head,
-    HistoryEntry,
     IdentityStands,
-    Lease,
     LeaseClosed,
-    LeaseGrant,
     LeaseReleased,
-    Loaded,
     OutcomesTaken,
-    PartitionKey,
     RevisionFollowed,
     RevisionWritten,
     RunFinished,
     RunStarted,
-    Unsettled,
     VersionRecorded,
-    version_resource,
 )
+from lamina.app.ports.loaded import HistoryEntry, Lease, LeaseGrant, Loaded, Unsettled, version_resource
 from lamina.environments.pointers import Revision
 from lamina.planning.inputs import Rewrite, VersionFacts
 from lamina.state.leases import close_lost, expiry, is_unsettled, machine_time, require_held, succeed
@@ -57,8 +49,11 @@ from lamina.state.work import NOTHING_DONE, Work, require_step, touched, with_do
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lamina.app.ports import FateOf
-    from lamina.app.records import AttemptStatus, Fact, LoadRequest, Owner, Requirement, RevisionsSince
+    from lamina.app.ports.facts import Fact
+    from lamina.app.ports.loaded import LoadRequest, Owner, RevisionsSince
+    from lamina.app.ports.machine import FateOf
+    from lamina.app.ports.published import Attempt, AttemptStatus, Head, PartitionKey
+    from lamina.app.ports.requirements import Requirement
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName, VersionId

@@ -12,7 +12,7 @@ from lamina.timeline.interval import EMPTY, Intervals
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lamina.app.records import AuditResult
+    from lamina.app.ports.facts import AuditResult
     from lamina.timeline.interval import Interval
 
 Outcomes: TypeAlias = "Mapping[str, AuditOutcomes]"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Integer, and_, bindparam, func, null, or_, select, text
 
-from lamina.app.records import Loaded, Unsettled
+from lamina.app.ports.loaded import Loaded, Unsettled
 from lamina.environments.pointers import Revision
 from lamina.state import tables
 from lamina.state.codec import model_document, read_partition
@@ -37,17 +37,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, Table, TableValuedAlias
 
-    from lamina.app.records import (
-        Attempt,
-        AuditsRecorded,
-        BatchRecorded,
-        Head,
-        HistoryEntry,
-        Lease,
-        LoadRequest,
-        PartitionKey,
-        RevisionsSince,
-    )
+    from lamina.app.ports.facts import AuditsRecorded, BatchRecorded
+    from lamina.app.ports.loaded import HistoryEntry, Lease, LoadRequest, RevisionsSince
+    from lamina.app.ports.published import Attempt, Head, PartitionKey
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName

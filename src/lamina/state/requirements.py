@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import assert_never
 
-from lamina.app.records import AttemptIs, HeadIs, LeaseIsCurrent, MarkIs, NothingPending, RevisionIs
+from lamina.app.ports.requirements import AttemptIs, HeadIs, LeaseIsCurrent, MarkIs, NothingPending, RevisionIs
 from lamina.errors import CommitRefused
 from lamina.state.leases import require_held
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lamina.app.records import AttemptStatus, Lease, Requirement
+    from lamina.app.ports.loaded import Lease
+    from lamina.app.ports.published import AttemptStatus
+    from lamina.app.ports.requirements import Requirement
     from lamina.identity.naming import PhysicalName
 
 _PLAN_AGAIN = "run the command again: it plans from the state as it is now"

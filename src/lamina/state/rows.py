@@ -6,7 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lamina.app.records import Attempt, AuditResult, AuditsRecorded, BatchRecorded, Head, HistoryEntry, Lease
+from lamina.app.ports.facts import AuditResult, AuditsRecorded, BatchRecorded
+from lamina.app.ports.loaded import HistoryEntry, Lease
+from lamina.app.ports.published import Attempt, Head
 from lamina.environments.pointers import Revision
 from lamina.identity.version import Fingerprint
 from lamina.planning.inputs import Rewrite, VersionFacts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
-from lamina.app.records import (
+from lamina.app.ports.published import (
     AddPartitions,
     CommitRows,
     FastForward,
@@ -19,7 +19,7 @@ from lamina.app.records import (
 )
 
 if TYPE_CHECKING:
-    from lamina.app.records import Publish
+    from lamina.app.ports.published import Publish
 
 NO_SHAPE = TableShape(columns=())
 """Stands in a publish that was read, until its shape is put in."""

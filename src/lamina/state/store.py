@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import bindparam, select, update
 
-from lamina.app.records import LeaseGrant, Loaded, Unsettled
+from lamina.app.ports.loaded import LeaseGrant, Loaded, Unsettled
 from lamina.environments.pointers import Revision
 from lamina.errors import StateError
 from lamina.state import tables
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from lamina.app.ports import FateOf
-    from lamina.app.records import Fact, HistoryEntry, Lease, LoadRequest, Owner, Requirement
+    from lamina.app.ports.facts import Fact
+    from lamina.app.ports.loaded import HistoryEntry, Lease, LoadRequest, Owner
+    from lamina.app.ports.machine import FateOf
+    from lamina.app.ports.requirements import Requirement
     from lamina.state.backend import Backend
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from lamina.errors import CommitRefused
 from lamina.timeline.interval import EMPTY, Intervals
 
 if TYPE_CHECKING:
-    from lamina.app.records import Attempt, AttemptStatus
+    from lamina.app.ports.published import Attempt, AttemptStatus
     from lamina.planning.inputs import Read
     from lamina.timeline.interval import Instant, Interval
 

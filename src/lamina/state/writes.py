@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import bindparam, delete, func, insert, select, update
 from typing_extensions import assert_never
 
-from lamina.app.records import (
+from lamina.app.ports.facts import (
     AttemptAborted,
     AttemptDecided,
     AttemptDone,
@@ -61,7 +61,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Column, Connection, TableValuedAlias
 
-    from lamina.app.records import Attempt, AttemptStatus, Fact, Head, Lease, TableShape
+    from lamina.app.ports.facts import Fact
+    from lamina.app.ports.loaded import Lease
+    from lamina.app.ports.published import Attempt, AttemptStatus, Head, TableShape
     from lamina.environments.pointers import Revision
     from lamina.identity.naming import PhysicalName
     from lamina.state.outcomes import Outcomes

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from lamina.app.ports import AnalysisOutcome, AnalysisRequest, WriteRequest, Written
+from lamina.app.ports.engine import AnalysisOutcome, AnalysisRequest, WriteRequest, Written
 from lamina.errors import Location
 from lamina.graph.kinds import View
 from lamina.graph.model import FunctionCall, Model, SqlText

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.audit_environment import AuditsReport
+from lamina.app.auditing.environment import AuditsReport
 from lamina.app.requests import AuditsRequest
 from lamina.errors import QueryFailed, UnknownEnvironment, UnknownName
 from lamina.graph.kinds import View

@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
-from lamina.app.audit_queries import AuditQuery, audit_queries
-from lamina.app.rendering import Relations
+from lamina.app.ports.engine import AuditQuery
+from lamina.app.rendering.audits import audit_queries
+from lamina.app.rendering.models import Relations
 from lamina.errors import BadAudit, Location, MacroError
 from lamina.graph.dag import Graph
 from lamina.graph.kinds import Embedded

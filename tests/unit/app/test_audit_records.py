@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.records import LoadRequest
+from lamina.app.ports.loaded import LoadRequest
 from lamina.errors import AuditFailed, Location
 from lamina.graph.kinds import IncrementalByUniqueKey, View
 from lamina.graph.model import AuditCall, AuditCode, Model, SqlText

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.events import Retried
+from lamina.app.ports.events import Retried
 from lamina.app.requests import AuditsRequest
 from lamina.errors import AuditFailed, Location, QueryFailed, TransientFailure
 from lamina.graph.kinds import View

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lamina.app.events import Waiting
-from lamina.app.records import LoadRequest
+from lamina.app.ports.events import Waiting
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.requests import AuditsRequest
 from lamina.errors import Location
 from lamina.graph.model import AuditCall, AuditCode, SqlText

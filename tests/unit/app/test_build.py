@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.app.events import BatchFinished
-from lamina.app.records import LoadRequest
+from lamina.app.ports.events import BatchFinished
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.requests import PlanRequest
 from lamina.errors import UnknownEnvironment, UsageError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, Managed, Seed, TimeColumn, View

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lamina.app.contents import MOST_UNITS, contents_after, units_to_measure
-from lamina.app.ports import Base, Written
-from lamina.app.records import Head, TableShape
+from lamina.app.ports.engine import Base, Written
+from lamina.app.ports.published import Head, TableShape
+from lamina.app.writing.contents import MOST_UNITS, contents_after, units_to_measure
 from lamina.graph.model import Column
 from lamina.identity.naming import PhysicalName
 from lamina.timeline.interval import EMPTY, Interval, Intervals

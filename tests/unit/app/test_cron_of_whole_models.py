@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.records import LoadRequest
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.report import Report
 from lamina.graph.kinds import (
     Full,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lamina.app.ports import WriteRequest
+from lamina.app.ports.engine import WriteRequest
 from lamina.errors import LaminaError
 from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
 from lamina.graph.names import Naming

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import pytest
 
-from lamina.app.apply_plan import pointers_to_move
-from lamina.app.events import BatchRetried, NodeFailed, NodeSkipped, Retried, Waiting
-from lamina.app.leases import LeaseKeeper
-from lamina.app.records import LoadRequest
+from lamina.app.building.apply_plan import pointers_to_move
+from lamina.app.leases.keeper import LeaseKeeper
+from lamina.app.ports.events import BatchRetried, NodeFailed, NodeSkipped, Retried, Waiting
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.report import NodeResult
 from lamina.errors import (
     AnalysisFailed,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lamina.app import application, apply_plan
+from lamina.app import application
+from lamina.app.building import apply_plan
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.graph.names import NodeName

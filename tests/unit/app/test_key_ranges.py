@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.app.key_ranges import key_range, may_hold, unit_key
-from lamina.app.records import Head, PartitionColumn, TableShape
-from lamina.app.rendering import Relations
+from lamina.app.ports.published import Head, PartitionColumn, TableShape
+from lamina.app.rendering.key_ranges import key_range, may_hold, unit_key
+from lamina.app.rendering.models import Relations
 from lamina.graph.model import Column
 from lamina.graph.names import NodeName
 from lamina.identity.naming import PhysicalName

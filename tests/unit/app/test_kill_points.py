@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lamina
-from lamina.app import layers
+from lamina.app.writing import layers
 from lamina.errors import QueryFailed
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Killed, Place, Stops, january, orders, reading, shop
 from tests.kit.engine import Fault

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.events import BatchRetried
+from lamina.app.ports.events import BatchRetried
 from lamina.errors import BatchFailed, StatementUnanswered, TransientFailure
 from lamina.graph.kinds import IncrementalByPartition, IncrementalByUniqueKey, IncrementalUnmanaged
 from lamina.graph.model import AuditCall, Model

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.app import layers
-from lamina.app.layers import after_adding, lay_over
-from lamina.app.partition_sql import outside
-from lamina.app.ports import Base, Written
-from lamina.app.records import Head, PartitionColumn, PartitionKey, TableShape
-from lamina.app.rendering import head_relation, stored_query
+from lamina.app.ports.engine import Base, Written
+from lamina.app.ports.published import Head, PartitionColumn, PartitionKey, TableShape
+from lamina.app.rendering.models import head_relation, stored_query
+from lamina.app.rendering.partitions import outside
+from lamina.app.writing import layers
+from lamina.app.writing.layers import after_adding, lay_over
 from lamina.graph.model import Column
 from lamina.identity.naming import PhysicalName
 

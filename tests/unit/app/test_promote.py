@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lamina.app import application
-from lamina.app.records import LoadRequest, RevisionWritten
+from lamina.app.ports.facts import RevisionWritten
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.requests import PromoteRequest
 from lamina.errors import (
     EnvironmentDetached,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.register_source import RegisteredSource
+from lamina.app.looking.register_source import RegisteredSource
 from lamina.app.requests import RegisterRequest
 from lamina.errors import EmptyProject, LaminaError, NameTaken, UsageError
 from tests.kit.app import Place, Process, january, reading

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.events import Retried
+from lamina.app.ports.events import Retried
 from lamina.errors import EngineError, HistoryLost, NotYetSupported, TransientFailure
 from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.model import Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lamina.app.ask_signals import plan_with_signals
+from lamina.app.planning.signals import plan_with_signals
 from lamina.app.requests import PlanRequest
 from lamina.errors import JavaMissing, NotYetSupported, SignalFailed
 from lamina.graph.kinds import View

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from lamina.app.events import Waiting
+from lamina.app.ports.events import Waiting
 from lamina.errors import LeaseHeld, LeaseLost, PlanOutdated
 from tests.kit.app import A_DAY_AND_MORE, LEASE_TIME, Place, Process, Running, january, orders, reading, shop, sleeping
 from tests.kit.histories import HISTORIES, Content, History, Readers, restate, uninterrupted, with_late_rows

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lamina.app.looking.source_columns import SourceColumnsReport
 from lamina.app.requests import SourceColumnsRequest
-from lamina.app.source_columns import SourceColumnsReport
 from lamina.errors import EngineError, LaminaError, UnknownName
 from lamina.graph.model import Column, Source
 from lamina.graph.names import NodeName

@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 
-from lamina.app.events import NodeFailed, NodeSkipped, Recovering, ViewsLeft, Waiting
-from lamina.app.leases import LeaseKeeper
-from lamina.app.ports import Standing
-from lamina.app.records import Owner
+from lamina.app.leases.keeper import LeaseKeeper
+from lamina.app.ports.events import NodeFailed, NodeSkipped, Recovering, ViewsLeft, Waiting
+from lamina.app.ports.loaded import Owner
+from lamina.app.ports.machine import Standing
 from lamina.app.report import Report
 from lamina.errors import LeaseHeld, PlanOutdated, QueryFailed
 from lamina.timeline.interval import Intervals

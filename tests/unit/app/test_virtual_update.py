@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lamina.app.records import LoadRequest
+from lamina.app.ports.loaded import LoadRequest
 from lamina.app.requests import PromoteRequest
 from lamina.errors import LeaseLost, Location, QueryFailed, StatementsFailed
 from lamina.graph.kinds import Embedded, Seed, View

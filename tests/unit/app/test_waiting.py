@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lamina.app.events import Waiting
+from lamina.app.ports.events import Waiting
 from lamina.app.requests import AuditsRequest
 from lamina.graph.model import AuditCall, AuditCode, SqlText
 from lamina.graph.names import NodeName

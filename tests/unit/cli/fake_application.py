@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lamina.app.audit_environment import AuditsReport
-from lamina.app.events import Event
-from lamina.app.looking import ModelIntervals
-from lamina.app.ports import QueryResult
-from lamina.app.project_values import ProjectSettings
-from lamina.app.records import HistoryEntry
-from lamina.app.register_source import RegisteredSource
+from lamina.app.auditing.environment import AuditsReport
+from lamina.app.looking.looking import ModelIntervals
+from lamina.app.looking.register_source import RegisteredSource
+from lamina.app.looking.source_columns import SourceColumnsReport
+from lamina.app.ports.engine import QueryResult
+from lamina.app.ports.events import Event
+from lamina.app.ports.loaded import HistoryEntry
+from lamina.app.ports.project import ProjectSettings
 from lamina.app.report import NodeResult, Report, planned
 from lamina.app.requests import AuditsRequest, PlanRequest, RegisterRequest, SourceColumnsRequest
-from lamina.app.source_columns import SourceColumnsReport
 from lamina.bootstrap import Diagnosis, OpenOptions
 from lamina.cli.services import Services
 from lamina.environments.pointers import Revision

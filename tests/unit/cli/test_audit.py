@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.app.audit_apart import AuditRow
-from lamina.app.audit_environment import AuditsReport
-from lamina.app.records import AuditResult, AuditsRecorded, HistoryEntry
+from lamina.app.auditing.environment import AuditsReport
+from lamina.app.auditing.sources_and_standalone import AuditRow
+from lamina.app.ports.facts import AuditResult, AuditsRecorded
+from lamina.app.ports.loaded import HistoryEntry
 from lamina.app.report import NodeResult
 from lamina.app.requests import AuditsRequest
 from lamina.errors import QueryFailed

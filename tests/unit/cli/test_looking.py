@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.events import SparkStarted, SparkStarting
-from lamina.app.looking import ModelIntervals
-from lamina.app.ports import QueryResult
-from lamina.app.records import BatchRecorded, HistoryEntry
+from lamina.app.looking.looking import ModelIntervals
+from lamina.app.ports.engine import QueryResult
+from lamina.app.ports.events import SparkStarted, SparkStarting
+from lamina.app.ports.facts import BatchRecorded
+from lamina.app.ports.loaded import HistoryEntry
 from lamina.bootstrap import Diagnosis
 from lamina.environments.pointers import Pointer, Revision
 from lamina.graph.model import Column

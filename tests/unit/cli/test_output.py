@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.app.ports import QueryResult
+from lamina.app.ports.engine import QueryResult
 from lamina.cli.present.words import count_of, interval_words, intervals_words, printable, seconds_words
 from lamina.graph.model import Column
 from lamina.timeline.interval import Interval

@@ -8,7 +8,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from lamina.app.events import (
+from lamina.app.ports.events import (
     Analysing,
     AuditsAsked,
     BatchFinished,

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from lamina.app.ports import ExternalTable
-from lamina.app.register_source import RegisteredSource
+from lamina.app.looking.register_source import RegisteredSource
+from lamina.app.looking.source_columns import SourceColumnsReport, TableColumns
+from lamina.app.ports.engine import ExternalTable
 from lamina.app.requests import RegisterRequest, SourceColumnsRequest
-from lamina.app.source_columns import SourceColumnsReport, TableColumns
 from lamina.errors import AnalysisFailed
 from lamina.graph.model import Column
 from lamina.graph.names import NodeName

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.app.records import Lease
+from lamina.app.ports.loaded import Lease
 from lamina.errors import CommitRefused, LeaseHeld, LeaseLost
 from lamina.state.leases import close_lost, describe, expiry, is_unsettled, require_held, succeed
 from tests.kit.state import NOW, later, owner

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamina.app.report import SCHEMA_VERSION
+from lamina.app.documents import SCHEMA_VERSION
 from lamina.cli.options import common_options, examples, range_options
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from lamina.app.audit_apart import AuditRow
-    from lamina.app.audit_environment import AuditsReport
+    from lamina.app.auditing.environment import AuditsReport
+    from lamina.app.auditing.sources_and_standalone import AuditRow
     from lamina.cli.present.output import Output
 
 _STYLES = {"passed": "green", "failed": "bold red", "skipped": "yellow"}

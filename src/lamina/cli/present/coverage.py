@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
-from lamina.app.report import SCHEMA_VERSION
+from lamina.app.documents import SCHEMA_VERSION
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import interval_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lamina.app.looking import ModelIntervals
+    from lamina.app.looking.looking import ModelIntervals
 
 _STYLES = {"covered": "green", "missing": "red", "waiting": "yellow"}
 

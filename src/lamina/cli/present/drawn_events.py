@@ -10,7 +10,7 @@ from rich.progress import Progress as LiveLines
 from rich.text import Text
 from typing_extensions import assert_never
 
-from lamina.app.events import (
+from lamina.app.ports.events import (
     Analysing,
     AuditsAsked,
     BatchFinished,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Task, TaskID
 
-    from lamina.app.events import Event
+    from lamina.app.ports.events import Event
 
 
 class DrawnEvents:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
-from lamina.app.report import SCHEMA_VERSION
+from lamina.app.documents import SCHEMA_VERSION
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import count_of, date_time_words
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
-from lamina.app.report import SCHEMA_VERSION
+from lamina.app.documents import SCHEMA_VERSION
 from lamina.cli.present.tables import plain_table
 from lamina.cli.present.words import date_time_words, interval_words, moment_words, seconds_words
 from lamina.timeline.interval import MICROS_PER_SECOND
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from lamina.app.records import AuditsRecorded, BatchRecorded, HistoryEntry
+    from lamina.app.ports.facts import AuditsRecorded, BatchRecorded
+    from lamina.app.ports.loaded import HistoryEntry
 
 
 _SHOWN_MODELS = 3

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lamina.app.events import Event
+    from lamina.app.ports.events import Event
     from lamina.cli.present.drawn_events import DrawnEvents
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from lamina.app.report import SCHEMA_VERSION
+from lamina.app.documents import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from lamina.cli.present.words import count_of, intervals_words, short
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lamina.app.promote import PromoteReport
+    from lamina.app.environments.promote import PromoteReport
 
 
 def promotion_text(report: PromoteReport) -> RenderableType:

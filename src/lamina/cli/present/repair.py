@@ -12,7 +12,7 @@ from lamina.cli.present.tables import plain_table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lamina.app.repair import RepairReport
+    from lamina.app.building.repair import RepairReport
 
 
 def repair_text(report: RepairReport) -> RenderableType:

@@ -12,11 +12,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from lamina.app.report import SCHEMA_VERSION
+from lamina.app.documents import SCHEMA_VERSION
 from lamina.cli.present.words import count_of, printable
 
 if TYPE_CHECKING:
-    from lamina.app.ports import QueryResult
+    from lamina.app.ports.engine import QueryResult
 
 _NUMBERS = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "decimal")
 

@@ -13,8 +13,8 @@ from lamina.cli.present.words import count_of
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lamina.app.register_source import RegisteredSource
-    from lamina.app.source_columns import SourceColumnsReport
+    from lamina.app.looking.register_source import RegisteredSource
+    from lamina.app.looking.source_columns import SourceColumnsReport
 
 
 def source_columns_text(report: SourceColumnsReport) -> RenderableType:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.project_values import ProjectSettings
+from lamina.app.ports.project import ProjectSettings
 from lamina.graph.catalogs import read_catalogs
 from lamina.graph.sealing import LONG
 from lamina.project.configuration.secrets import Secret, is_sensitive, redact_url

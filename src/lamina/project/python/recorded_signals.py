@@ -19,7 +19,7 @@ from lamina.timeline.units import Units
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lamina.app.ask_signals import Question
+    from lamina.app.ports.project import Question
     from lamina.graph.model import FunctionCode, PythonModule, VariableValue
 
 _EXPECTED = "True, False or a list of (start, end) pairs of datetimes"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row
 
-    from lamina.app.records import PartitionColumn, PartitionKey
+    from lamina.app.ports.published import PartitionColumn, PartitionKey
     from lamina.spark.sessions.session import Sessions
 
 _NAMES_PER_STATEMENT = 100

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from typing_extensions import assert_never
 
-from lamina.app.ports import HideView, ShowView
+from lamina.app.ports.engine import HideView, ShowView
 from lamina.errors import raise_all
 from lamina.spark.catalog.versions import digest, name_taken
 from lamina.spark.statements import (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from lamina.app.ports import ExternalTable
+    from lamina.app.ports.engine import ExternalTable
     from lamina.spark.catalog.catalog import Catalog
 
 # Folders of partitions that are added later are found when the table is read, not only those the catalog was told of.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
-from lamina.app.records import AddPartitions, SetView, SwitchGeneration
-from lamina.app.rendering import stored_query
+from lamina.app.ports.published import AddPartitions, SetView, SwitchGeneration
+from lamina.app.rendering.models import stored_query
 from lamina.errors import EngineError, NameTaken
 from lamina.spark.catalog.catalog import condition_behind
 from lamina.spark.rows.partitions import escape
@@ -32,7 +32,7 @@ from lamina.sql.names import quote
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lamina.app.ports import GenerationRequest
+    from lamina.app.ports.engine import GenerationRequest
     from lamina.graph.model import Column
     from lamina.identity.naming import PhysicalName
     from lamina.spark.catalog.catalog import Catalog, CatalogEntry

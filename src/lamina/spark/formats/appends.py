@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.ports import Base
-    from lamina.app.records import PartitionColumn, PartitionKey
+    from lamina.app.ports.engine import Base
+    from lamina.app.ports.published import PartitionColumn, PartitionKey
 
 EVERY = 32
 """Partitions with the same values are looked at whenever they have become so many more."""

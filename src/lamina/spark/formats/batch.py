@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-from lamina.app.records import TableShape
+from lamina.app.ports.published import TableShape
 from lamina.errors import BadModelResult
 from lamina.graph.kinds import is_keyed
 from lamina.spark.errors import condition_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from lamina.app.ports import Base, WriteRequest
-    from lamina.app.records import Contents, PartitionColumn
+    from lamina.app.ports.engine import Base, WriteRequest
+    from lamina.app.ports.published import Contents, PartitionColumn
     from lamina.graph.model import Column
     from lamina.timeline.interval import Interval
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lamina.app.records import Contents
+    from lamina.app.ports.published import Contents
     from lamina.spark.formats.batch import Batch, Measured
     from lamina.timeline.interval import Interval
 

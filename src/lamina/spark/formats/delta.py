@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import Aside, Landing, Shown
+from lamina.app.ports.engine import Aside, Landing, Shown
 from lamina.errors import BadModelResult
 from lamina.graph.formats import DELTA
 from lamina.spark.errors import is_failure_of_spark
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.ports import GenerationRequest, Place, TableOptions, WriteRequest
-    from lamina.app.records import CommitRows, Head, RowAction, WriteThrough
+    from lamina.app.ports.engine import GenerationRequest, Place, TableOptions, WriteRequest
+    from lamina.app.ports.published import CommitRows, Head, RowAction, WriteThrough
     from lamina.graph.kinds import Setting
     from lamina.graph.model import Column
     from lamina.spark.formats.batch import Measured

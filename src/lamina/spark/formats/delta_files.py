@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from lamina.app.records import Head
+    from lamina.app.ports.published import Head
 
 SKIPPING = {"spark.sql.files.ignoreMissingFiles": "true"}
 """Settings of a session in which what is left of a table can be read."""

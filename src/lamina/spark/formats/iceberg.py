@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import OnBranch
+from lamina.app.ports.engine import OnBranch
 from lamina.errors import EngineError, PublishRefused
 from lamina.graph.formats import ICEBERG
 from lamina.graph.time_partitions import TIME_TRANSFORM
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from lamina.app.ports import GenerationRequest, Place, TableOptions, WriteRequest
-    from lamina.app.records import FastForward, Head, RowAction
+    from lamina.app.ports.engine import GenerationRequest, Place, TableOptions, WriteRequest
+    from lamina.app.ports.published import FastForward, Head, RowAction
     from lamina.graph.kinds import Setting
     from lamina.graph.model import Column
     from lamina.spark.formats.batch import Batch, Measured

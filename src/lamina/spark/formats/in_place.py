@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from lamina.app.ports import Landing
-from lamina.app.records import CommitRows, FastForward, WriteThrough
+from lamina.app.ports.engine import Landing
+from lamina.app.ports.published import CommitRows, FastForward, WriteThrough
 from lamina.errors import EngineError, FilesRewritten, PublishRefused, StatementUnanswered
 from lamina.spark.errors import is_failure_of_spark, translate_statement
 from lamina.spark.formats.delta import commit, fence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lamina.app.records import InPlace
+    from lamina.app.ports.published import InPlace
     from lamina.spark.catalog.catalog import Catalog
     from lamina.spark.sessions.session import Sessions
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import functions as sf
 
-from lamina.app.ports import NewTable, Written
-from lamina.app.records import RowAction
-from lamina.app.rendering import head_relation, stored_query
+from lamina.app.ports.engine import NewTable, Written
+from lamina.app.ports.published import RowAction
+from lamina.app.rendering.models import head_relation, stored_query
 from lamina.errors import BadModelResult, StorageMissing
 from lamina.graph.kinds import IncrementalByUniqueKey, appends, is_keyed
 from lamina.spark.formats.batch import (
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lamina.app.ports import Base, Fold, GenerationRequest, Place, Reach, TableOptions, WriteRequest
-    from lamina.app.records import Head, PartitionColumn, TableShape
+    from lamina.app.ports.engine import Base, Fold, GenerationRequest, Place, TableOptions, WriteRequest
+    from lamina.app.ports.machine import Reach
+    from lamina.app.ports.published import Head, PartitionColumn, TableShape
     from lamina.graph.formats import TableFormat
     from lamina.graph.kinds import Setting
     from lamina.graph.model import Column

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lamina.app.partition_sql import is_plain
-from lamina.app.ports import Written
-from lamina.app.rendering import stored_query
+from lamina.app.ports.engine import Written
+from lamina.app.rendering.models import stored_query
+from lamina.app.rendering.partitions import is_plain
 from lamina.errors import WarehouseUnwritable
 from lamina.graph.formats import PARQUET
 from lamina.graph.kinds import appends, is_keyed
@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.ports import Base, Fold, Reach, WriteRequest
-    from lamina.app.records import PartitionColumn, PartitionKey
+    from lamina.app.ports.engine import Base, Fold, WriteRequest
+    from lamina.app.ports.machine import Reach
+    from lamina.app.ports.published import PartitionColumn, PartitionKey
     from lamina.spark.formats.batch import Measured
 
 _MOST_CONDITIONS = 200

@@ -11,7 +11,7 @@ from lamina.spark.kinds.upsert import upserted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lamina.app.ports import Fold
+    from lamina.app.ports.engine import Fold
 
 
 def folded(base: DataFrame | None, frame: DataFrame, fold: Fold) -> DataFrame:

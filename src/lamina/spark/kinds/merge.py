@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lamina.app.ports import Fold
-    from lamina.app.records import PartitionColumn
+    from lamina.app.ports.engine import Fold
+    from lamina.app.ports.published import PartitionColumn
     from lamina.graph.kinds import KeyedKind
     from lamina.graph.model import Column
 

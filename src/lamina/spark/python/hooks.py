@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lamina.app.ports import Hooks
+    from lamina.app.ports.engine import Hooks
     from lamina.graph.model import FunctionCall, VariableValue
 
 

@@ -20,7 +20,7 @@ from lamina.spark.rows.pandas_rows import is_pandas, pandas_columns, pandas_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from lamina.app.ports import PythonQuery
+    from lamina.app.ports.engine import PythonQuery
     from lamina.graph.model import Column, VariableValue
 
 _SET_BY_FORMATS = ("spark.databricks.delta.", "spark.sql.parquet.fieldId.")

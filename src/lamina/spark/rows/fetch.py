@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from lamina.app.ports import QueryResult
+from lamina.app.ports.engine import QueryResult
 from lamina.spark.rows.types import columns_of, replace_types
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from lamina.app.ports import FormerColumns
+    from lamina.app.ports.engine import FormerColumns
     from lamina.graph.kinds import TimeColumn
     from lamina.graph.model import Column
     from lamina.timeline.grain import Grain

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from lamina.app.key_ranges import unit_key
-from lamina.app.records import PartitionColumn
+from lamina.app.ports.published import PartitionColumn
+from lamina.app.rendering.key_ranges import unit_key
 from lamina.errors import BadModelResult, BadTime
 from lamina.graph.time_partitions import TIME_TRANSFORM
 from lamina.spark.rows.types import is_integer
@@ -19,7 +19,7 @@ from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lamina.app.records import PartitionKey
+    from lamina.app.ports.published import PartitionKey
     from lamina.graph.kinds import TimeColumn
     from lamina.graph.model import Column
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lamina.app.ports import SeedRows
+    from lamina.app.ports.engine import SeedRows
     from lamina.graph.kinds import CsvSettings
 
 MOST_PROBLEMS = 20

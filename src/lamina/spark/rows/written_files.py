@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lamina.app.records import PartitionKey
+    from lamina.app.ports.published import PartitionKey
 
 _GLOB = re.compile(r"([\\{}\[\]*?])")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")

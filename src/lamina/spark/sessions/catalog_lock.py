@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from lamina.app.events import Waiting
+from lamina.app.ports.events import Waiting
 from lamina.errors import Cancelled, CatalogBusy, SparkStartFailed, WarehouseUnwritable
 
 try:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import threading
     from pathlib import Path
 
-    from lamina.app.ports import Emit
+    from lamina.app.ports.events import Emit
 
 _POLL_SECONDS = 0.2
 

@@ -21,8 +21,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lamina.app.events import SparkStarted, SparkStarting
-from lamina.app.ports import Standing
+from lamina.app.ports.events import SparkStarted, SparkStarting
+from lamina.app.ports.machine import Standing
 from lamina.errors import FormatMissing, LaminaError, SparkStartFailed, WarehouseUnwritable
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.errors import summary_of
@@ -40,7 +40,7 @@ from lamina.spark.sessions.substitution import AS_WRITTEN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lamina.app.ports import Emit
+    from lamina.app.ports.events import Emit
 
 _STOP_SECONDS = 30
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

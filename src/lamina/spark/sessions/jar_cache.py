@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Mapping
 
-    from lamina.app.ports import Emit
+    from lamina.app.ports.events import Emit
 
 FOLDER = "spark.jars.ivy"
 PACKAGES = "spark.jars.packages"

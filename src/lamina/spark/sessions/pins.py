@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lamina.app.records import Head
+from lamina.app.ports.published import Head
 from lamina.spark.errors import condition_of, is_failure_of_spark
 from lamina.spark.statements import table_name
 

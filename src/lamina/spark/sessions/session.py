@@ -15,8 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lamina.app.events import SparkStarted, SparkStarting
-from lamina.app.ports import Standing
+from lamina.app.ports.events import SparkStarted, SparkStarting
+from lamina.app.ports.machine import Standing
 from lamina.errors import Cancelled, EngineError, SparkStartFailed
 from lamina.graph.formats import TABLE_FORMATS
 from lamina.spark.errors import condition_of, summary_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lamina.app.ports import Emit
+    from lamina.app.ports.events import Emit
     from lamina.graph.kinds import Setting
 
 __all__ = ["Sessions", "SparkSettings", "is_connect", "physical_plan"]

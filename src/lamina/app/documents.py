@@ -1,0 +1,5 @@
+"""What all documents for programs have in common."""
+
+from __future__ import annotations
+
+SCHEMA_VERSION = 1

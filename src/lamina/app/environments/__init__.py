@@ -1,0 +1,1 @@
+"""Pointers and views of environments: moved, promoted, followed by statements, given copies of their own."""

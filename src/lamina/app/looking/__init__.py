@@ -1,0 +1,1 @@
+"""Use cases that change no table of a model: plans, queries, intervals, history, and external tables."""

@@ -1,0 +1,1 @@
+"""From models and audits to the SQL that Spark gets, by what state says is published."""

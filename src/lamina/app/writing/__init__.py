@@ -1,0 +1,1 @@
+"""One version, from intent to done, as `docs/concepts/write-protocol.md` says."""
