@@ -136,3 +136,11 @@ def test_actions_of_others_are_named_by_commit() -> None:
         used = re.findall(r"uses: (\S+)", file.read_text(encoding="utf-8"))
         assert used
         assert not [action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)]
+
+
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    house = ROOT / "src" / "lamina"
+    folders = [ROOT, house, *(path for path in house.rglob("*") if path.is_dir())]
+    named = set(re.findall(r"`([\w/]+\.py|[\w/]+/)`", page))
+    assert {name for name in named if not any((folder / name).exists() for folder in folders)} == set()

@@ -916,7 +916,7 @@ def script(place, body: str) -> subprocess.Popen:
     imports = (
         "import sys",
         "from pathlib import Path",
-        "from lamina.app.records import *",
+        *(f"from lamina.app.ports.{name} import *" for name in ("facts", "loaded", "published", "requirements")),
         "from lamina.errors import *",
         "from lamina.bootstrap import open_store",
         "from tests.kit.state import *",

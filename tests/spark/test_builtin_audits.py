@@ -11,7 +11,7 @@ from lamina.app.rendering.models import Relations
 from lamina.spark.engine import SparkEngine
 from lamina.timeline.interval import Instant
 from tests.kit.audits import CASES, Case, builtin_sql, over
-from tests.unit.graph.reading import read_one
+from tests.unit.reading.reading import read_one
 
 pytest_plugins = ["tests.ports.conftest_engine"]
 

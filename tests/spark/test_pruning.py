@@ -17,7 +17,7 @@ from lamina.timeline.grain import Grain
 from lamina.timeline.interval import Instant, Interval
 from tests.spark.driver import DAY as DAY_TWO
 from tests.spark.driver import Table, by_day
-from tests.unit.graph.test_resolve import graph_of, model
+from tests.unit.reading.test_resolve import graph_of, model
 
 pytest_plugins = ["tests.ports.conftest_engine"]
 

@@ -21,7 +21,7 @@ from lamina.reading.audits import bind_audits, read_audit_file
 from lamina.reading.drafts import Surroundings
 from lamina.reading.resolve import resolve
 from lamina.timeline.interval import Instant, Interval
-from tests.unit.graph.reading import read
+from tests.unit.reading.reading import read
 
 DAY = Interval(Instant.parse_iso("2024-01-05"), Instant.parse_iso("2024-01-06"))
 NOW = Instant.parse_iso("2024-01-07T12:00:00")

@@ -24,7 +24,7 @@ from lamina.reading.model_header import PROPERTIES as HEADER_PROPERTIES
 from lamina.reading.resolve import resolve
 from tests.kit.app import Place, january
 from tests.kit.project import FakeProject
-from tests.unit.graph.reading import read
+from tests.unit.reading.reading import read
 
 if TYPE_CHECKING:
     from lamina.graph.dag import Graph
@@ -126,7 +126,7 @@ ELSEWHERE = {
     "signals": "needs functions; tests/project/test_signals.py",
     "pre_hooks": "needs functions; tests/project/test_hooks.py",
     "post_hooks": "needs functions; tests/project/test_hooks.py",
-    "blueprints": "makes other models; tests/unit/graph/test_read_model.py",
+    "blueprints": "makes other models; tests/unit/reading/test_read_model.py",
     **dict.fromkeys(DOCUMENTATION, "tells people something, and a plan shows that it changed"),
 }
 """Properties of a header that one small project does not show, and where they are looked at."""
@@ -138,7 +138,7 @@ OTHERWISE = {
     ("SEED", "query_change_backfill"): "the content of this seed does not change",
     ("EMBEDDED", "description"): "tells people something: there is no table to show it",
     ("EMBEDDED", "column_descriptions"): "tells people something: there is no table to show it",
-    ("EMBEDDED", "columns"): "what a star over it gives; tests/unit/graph/test_resolve.py",
+    ("EMBEDDED", "columns"): "what a star over it gives; tests/unit/reading/test_resolve.py",
 }
 """Properties of some kinds that one small project does not show."""
 

@@ -16,7 +16,7 @@ from lamina.graph.model import Column
 from lamina.graph.names import NodeName
 from lamina.identity.naming import PhysicalName
 from lamina.timeline.interval import FIRST_INSTANT, LAST_INSTANT, Instant, Interval
-from tests.unit.graph.test_resolve import graph_of, model
+from tests.unit.reading.test_resolve import graph_of, model
 
 NOW = Instant.parse_iso("2024-02-01")
 UNITS = {"years": "%Y", "months": "%Y-%m", "days": "%Y-%m-%d", "hours": "%Y-%m-%d-%H"}

@@ -8,7 +8,7 @@ from lamina.errors import DefinitionError
 from lamina.graph.kinds import TimeColumn
 from lamina.graph.time_columns import why_inexact
 from lamina.timeline.grain import Grain
-from tests.unit.graph.reading import problem, read_one
+from tests.unit.reading.reading import problem, read_one
 
 CRONS = {
     "five_minute": "*/5 * * * *",

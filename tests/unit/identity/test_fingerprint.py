@@ -42,7 +42,7 @@ from lamina.identity.naming import VersionId, batch_folder, generation_name, log
 from lamina.sql.fragment import Fragment
 from lamina.timeline.grain import Grain
 from tests.kit.models import daily, graph, model
-from tests.unit.graph.reading import read_one
+from tests.unit.reading.reading import read_one
 
 
 def version(of: Model) -> str:

@@ -23,7 +23,7 @@ from lamina.reading.audits import AuditDefinition, bind_audits, read_audit_file
 from lamina.reading.drafts import Draft, Surroundings
 from lamina.reading.plain_values import read_plain_properties
 from lamina.reading.resolve import resolve
-from tests.unit.graph.reading import problem, problems, read, read_one
+from tests.unit.reading.reading import problem, problems, read, read_one
 
 QUERY = "SELECT 1 AS id, 'a' AS name, DATE '2024-01-01' AS ds"
 MINE = "AUDIT (name mine, defaults (least = 1));\nSELECT * FROM @this_model WHERE @column < @least"

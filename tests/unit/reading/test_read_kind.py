@@ -22,7 +22,7 @@ from lamina.graph.kinds import (
     View,
 )
 from lamina.reading.kinds import PROPERTIES, strftime_format
-from tests.unit.graph.reading import problem, problems, read, read_one
+from tests.unit.reading.reading import problem, problems, read, read_one
 
 SELECT = (
     "SELECT DATE '2024-01-01' AS ds, 1 AS id, 'x' AS name, TIMESTAMP '2024-01-01 00:00:00' AS updated_at FROM raw.t"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lamina.graph.kinds import IncrementalByUniqueKey
-from tests.unit.graph.reading import problem, read_one
+from tests.unit.reading.reading import problem, read_one
 
 
 def written(properties: str, dialect: str = "spark") -> str:

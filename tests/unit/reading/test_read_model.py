@@ -19,7 +19,7 @@ from lamina.graph.kinds import Full, View
 from lamina.graph.model import PythonModule
 from lamina.reading.plain_values import read_plain_properties
 from lamina.timeline.grain import Grain
-from tests.unit.graph.reading import problem, problems, read, read_one
+from tests.unit.reading.reading import problem, problems, read, read_one
 
 BY_DAY = "kind INCREMENTAL_BY_TIME_RANGE (time_column d)"
 

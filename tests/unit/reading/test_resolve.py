@@ -29,7 +29,7 @@ from lamina.reading.drafts import Draft
 from lamina.reading.resolve import resolve
 from lamina.sql.lineage.missing_columns import ColumnFindings
 from lamina.timeline.interval import Instant
-from tests.unit.graph.reading import read
+from tests.unit.reading.reading import read
 
 
 def drafts_of(files: Mapping[str, str]) -> list[Draft]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.sql.header.document import read_document
-from tests.unit.graph.reading import read
+from tests.unit.reading.reading import read
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "fixtures" / "seed_examples").glob("*.sql"))
 

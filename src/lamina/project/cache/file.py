@@ -23,7 +23,7 @@ from lamina.project.discover import WORK_FOLDER, FileStamp
 from lamina.project.text_files import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
 FORMAT = 3
@@ -34,7 +34,7 @@ _HEADER = f"lamina cache {FORMAT}"
 _LARGEST = 1 << 29
 # Coarser than the clock of any file system in use.
 _YOUNG_NANOSECONDS = 2_000_000_000
-_ROOMS = ("graph", "project", "sql", "timeline", ".")
+_ROOMS = ("graph", "project", "reading", "sql", "timeline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,11 +212,11 @@ def combine(*parts: object) -> str:
 
 def code_key() -> str:
     """Changes with every release of Lamina or the parser, and with every edit of Lamina's own code."""
-    home = Path(__file__).parents[1]
+    home = Path(__file__).parents[2]
     stamps = [
         (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns)
-        for room in _ROOMS
-        for entry in sorted(os.scandir(home / room), key=lambda entry: entry.name)
+        for folder in (str(home), *_with_floors(home / room for room in _ROOMS))
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
         if entry.name.endswith(".py")
     ]
     try:
@@ -224,3 +224,7 @@ def code_key() -> str:
     except PackageNotFoundError:
         parser = ""
     return combine(FORMAT, parser, sys.version_info[:3], stamps)
+
+
+def _with_floors(rooms: Iterable[Path]) -> Iterator[str]:
+    return (folder for room in rooms for folder, _, _ in sorted(os.walk(room)) if not folder.endswith("__pycache__"))
