@@ -311,7 +311,7 @@ class DuplicateName(GraphError):
 
 
 class DependencyCycle(GraphError):
-    """Models that depend on each other in a circle."""
+    """Models that depend on each other in a cycle."""
 
     code = "LAM-GRAPH-003"
 

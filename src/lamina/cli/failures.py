@@ -75,7 +75,7 @@ def _interruption() -> LaminaError:
 
 def _defect(error: BaseException, invocation: Invocation) -> LaminaError:
     log = _log_defect(invocation)
-    hint = f"its details are in `{log}`; they belong into a report" if log else "`--debug` shows where it arose"
+    hint = f"its details are in `{log}`; include them in a report" if log else "`--debug` shows where it arose"
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return LaminaError(f"unexpected error ({what}); this is a defect in Lamina", hint=hint)
 

@@ -82,7 +82,7 @@ def in_dependency_order(models: Mapping[NodeName, Model]) -> dict[NodeName, Mode
     except CycleError as error:
         circle: list[NodeName] = list(reversed(error.args[1]))
         raise DependencyCycle(
-            f"models depend on each other in a circle: {' -> '.join(f'`{name}`' for name in circle)}",
+            f"models depend on each other in a cycle: {' -> '.join(f'`{name}`' for name in circle)}",
             hint="remove one of the references, or split the model that closes the circle",
             location=models[circle[0]].location,
             node=circle[0],

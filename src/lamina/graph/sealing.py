@@ -291,7 +291,7 @@ def misplaced_secrets(model: Model) -> tuple[MisplacedSecret, ...]:
     return tuple(
         MisplacedSecret(
             f"`${{SECRET:{name}}}` gets into `{model.name}`, where its value would be shown and recorded",
-            hint="secrets belong into `spark`, `state` and hooks; what a query, its variables or properties are made"
+            hint="secrets belong in `spark`, `state` and hooks; what a query, its variables or properties are made"
             f" with is `${{ENV:{name}}}`, of which a digest is recorded",
             location=model.location,
             node=model.name,

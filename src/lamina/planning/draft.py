@@ -90,7 +90,7 @@ class Work:
 
     @property
     def is_asked_for_later(self) -> bool:
-        """Whether what may follow goes back to somebody's request, and so belongs into the plan."""
+        """Whether what may follow goes back to somebody's request, and so belongs in the plan."""
         return self.is_asked and not self.may_follow.is_empty
 
     @property
@@ -145,7 +145,7 @@ class Draft:
         return self.inputs.flags.force or name in self.restated
 
     def is_protected(self, name: NodeName) -> bool:
-        """Whether the model forbids to compute again what it holds, and nobody has overruled it."""
+        """Whether the model forbids computing again what it holds, and nobody has overruled it."""
         return name not in self.reset and not may_be_restated(self.inputs.graph.models[name].kind)
 
     def begins_anew(self, name: NodeName) -> bool:

@@ -39,7 +39,7 @@ class _Edit:
 
 
 def file_for(root: Path, table: NodeName) -> str:
-    """The file that a table which no file declares belongs into, relative to the project."""
+    """The file that a table which no file declares belongs in, relative to the project."""
     single = next((name for name in EXTERNAL_MODELS_FILES if (root / name).is_file()), None)
     if single is not None:
         return single

@@ -186,7 +186,7 @@ def test_a_kill_while_recovering_in_the_middle_of_a_build_loses_nothing():
 
 
 def overlapping() -> tuple[dict, threading.Event]:
-    """The first batch waits, once it is written, until a sister batch is done."""
+    """The first batch waits, once it is written, until a sibling batch is done."""
     is_done = threading.Event()
 
     def wait() -> None:
@@ -233,7 +233,7 @@ def test_a_kill_between_sister_batches_loses_neither(restated):
         options = {"restate": ("shop.orders",)} if restated else {}
         actions, _ = overlapping()
         process = place.process()
-        # At a point that the sister has passed before, the one that waited is killed the second time.
+        # At a point that its sibling has passed before, the one that waited is killed the second time.
         occurrence = 1 if point == "write.sister_decided" else 2
         process.stops = Stops({**actions, (point, occurrence): process.die})
         with pytest.raises(Killed):

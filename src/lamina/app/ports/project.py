@@ -44,7 +44,7 @@ class ProjectSource(Protocol):
     def write_columns(
         self, columns: Mapping[NodeName, tuple[Column, ...]], *, is_dry: bool
     ) -> Mapping[NodeName, str | LaminaError]:
-        """Declare the columns of external tables in the files they belong into, and nothing else; with `is_dry`, only
+        """Declare the columns of external tables in the files they belong in, and nothing else; with `is_dry`, only
         find out where. Answers for each table its file, or why it could not be written.
         """
         ...

@@ -397,7 +397,7 @@ class VersionWriter:
         self._log.end(attempt, done, written.rows, statements, begun, self._log.audits_recorded(attempt))
 
     def _decide_through(self, attempt: Attempt, base: Base, locks: ExitStack, shape: TableShape) -> WriteThrough:
-        """Decide that what the engine is about to do is the publish; sisters wait until it is done."""
+        """Decide that what the engine is about to do is the publish; its siblings wait until it is done."""
         ports, target = self._ports, self._target
         locks.enter_context(self._publisher.lock)
         now = self._circumstances(attempt, self._newest_base() or base)
@@ -421,7 +421,7 @@ class VersionWriter:
         return None if head is None else Base(head=head, manifest=loaded.manifests.get(physical, {}))
 
     def _current_base(self, attempt: Attempt, base: Base | None, written: Written) -> Base | None:
-        """The base as it is now; a sister batch may have moved it, but never in this batch's own partitions."""
+        """The base as it is now; a sibling batch may have moved it, but never in this batch's own partitions."""
         now = self._newest_base()
         if now is None or (base is not None and now.head.sequence == base.head.sequence):
             return base

@@ -1,7 +1,7 @@
 """The first form of identity, as it was when state knew no other.
 
 Nothing here may change what a hash comes out as: state that was made with this form is recognised by it, and by nothing
-else. What only reads better belongs into `identity/fingerprint.py`.
+else. What only reads better belongs in `identity/fingerprint.py`.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class _Loader:
             self._problems.append(
                 MisplacedSecret(
                     f"`${{SECRET:{names[0]}}}` cannot stand in `{_dotted(path)}`, where its value would be shown",
-                    hint="secrets belong into `spark`, `state`, and variables that only hooks ask for; what queries are"
+                    hint="secrets belong in `spark`, `state`, and variables that only hooks ask for; what queries are"
                     f" made with is `${{ENV:{names[0]}}}`",
                     location=self._text.location(path),
                 )

@@ -1,4 +1,4 @@
-"""What forbids to fold new rows into a table, found in the job that folds them.
+"""Why new rows cannot be folded into a table, found in the job that folds them.
 
 The result of a fold has a hidden column that names what is wrong with a row, and rows with which something is wrong
 are always in the result: they fail the job that would write them. What it was, and which keys are concerned, is looked

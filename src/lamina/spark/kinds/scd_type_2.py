@@ -65,7 +65,7 @@ def scd_type_2_by_time(
     the open row of its key ends that one; an equal or earlier one says nothing new. A key that is new later is valid
     from its `updated_at`, one that was deleted and is back from the later of that and its end.
 
-    The last column is `PROBLEM`: rows in which it is not NULL forbid to use the result.
+    The last column is `PROBLEM`: rows in which it is not NULL keep the result from being used.
     """
     return _histories(base, source, kind, _rules_by_time(source, kind), execution_time)
 

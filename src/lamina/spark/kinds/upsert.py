@@ -35,7 +35,7 @@ def upserted(base: DataFrame | None, batch: DataFrame, kind: IncrementalByUnique
     says, and stays as it is when none does; without clauses it is replaced. Rows for which `merge_filter` does not
     hold do not match. Of new rows with the same key only the last by `order_by` counts.
 
-    The last column is `PROBLEM`: rows in which it is not NULL forbid to use the result.
+    The last column is `PROBLEM`: rows in which it is not NULL keep the result from being used.
     """
     clauses = read_merge_clauses(kind.when_matched) or (_REPLACE,)
     changes = [_changes(clause, batch) for clause in clauses]
