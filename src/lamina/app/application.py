@@ -163,7 +163,7 @@ class Application(Querying):
             try:
                 return self._promote(request)
             except PlanOutdated:
-                # Another command was quicker: what it has done may be promoted too, or leave nothing that may be promoted.
+                # Another command was quicker: what it has done may be promoted too, or leave nothing to promote.
                 time.sleep(pause)
                 pause *= PAUSE_GROWTH
         return self._promote(request)

@@ -73,19 +73,19 @@ class Graph:
 
 
 def in_dependency_order(models: Mapping[NodeName, Model]) -> dict[NodeName, Model]:
-    """The models with parents first, ties by name; a circle is an error that names its members."""
+    """The models with parents first, ties by name; a cycle is an error that names its members."""
     sorter: TopologicalSorter[NodeName] = TopologicalSorter()
     for name in sorted(models):
         sorter.add(name, *(read for read in models[name].reads if read in models and read != name))
     try:
         sorter.prepare()
     except CycleError as error:
-        circle: list[NodeName] = list(reversed(error.args[1]))
+        cycle: list[NodeName] = list(reversed(error.args[1]))
         raise DependencyCycle(
-            f"models depend on each other in a cycle: {' -> '.join(f'`{name}`' for name in circle)}",
-            hint="remove one of the references, or split the model that closes the circle",
-            location=models[circle[0]].location,
-            node=circle[0],
+            f"models depend on each other in a cycle: {' -> '.join(f'`{name}`' for name in cycle)}",
+            hint="remove one of the references, or split the model that closes the cycle",
+            location=models[cycle[0]].location,
+            node=cycle[0],
         ) from None
     ordered: dict[NodeName, Model] = {}
     while sorter.is_active():

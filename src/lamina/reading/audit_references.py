@@ -1,7 +1,7 @@
 """Tables that queries of audits read beside the rows they audit.
 
 An audit adds no edge to the graph: what it reads must be built by then, so a model has to be upstream already, by its
-query or by `depends_on`. Otherwise an audit would decide when models run, and could close a circle.
+query or by `depends_on`. Otherwise an audit would decide when models run, and could close a cycle.
 """
 
 from __future__ import annotations

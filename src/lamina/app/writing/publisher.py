@@ -105,7 +105,7 @@ class Publisher:
         log.end(attempt, done_by(attempt.number, decided.publish, snapshot), decided.rows, statements, begun)
 
     def _carry_out(self, publish: Publish, *, has_new_columns: bool) -> int | None:
-        """Publish what was decided; what fails in a way that may pass is tried again, because its siblings wait for it."""
+        """Publish what was decided; what fails in a way that may pass is tried again, because siblings wait for it."""
         ports, pause = self.ports, self.ports.retry_pause
         for tries_left in reversed(range(TRIES)):
             try:

@@ -269,7 +269,8 @@ class LakeFormat(ABC):
     def _write_keyed(self, task: Task, base: Base, fold: Fold) -> Written:
         session, request = task.session, task.request
         old = rows_at(session, base.head)
-        # The first rows of a history are valid from the beginning of time. Looking costs as much as a small MERGE, so others do not.
+        # The first rows of a history are valid from the beginning of time. Looking costs as much as a small MERGE, so
+        # others do not.
         if not isinstance(fold.kind, IncrementalByUniqueKey) and old.isEmpty():
             return self._write_table(task, folded(None, task.frame, fold))
         changed = changes(old, task.frame, fold)
