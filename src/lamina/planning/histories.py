@@ -140,10 +140,23 @@ def _reasons_to_lack(
         f"`--select +{name}` builds along what is above it; what a signal holds back, only the signal releases",
     )
     yield (
+        _before_its_first_run(draft, name, work),
+        "another environment has built that version from later on, and runs never fill in time before their first one",
+        f"`--reset {name}` builds it from the beginning",
+    )
+    yield (
         _after_this_command(draft, name, work, shown),
         f"it lies after the time of this command, {draft.inputs.now}",
         "leave out `--execution-time`, or build in another environment",
     )
+
+
+def _before_its_first_run(draft: Draft, name: NodeName, work: Work) -> Intervals:
+    """What lies before the first run of a table of runs that goes on from what it holds."""
+    model, facts = draft.inputs.graph.models[name], draft.facts(name)
+    first = facts.recorded.span() if facts is not None and folds(model.kind) and not work.begins_anew else None
+    start = draft.starts[name]
+    return Intervals.of([Interval(start, first.start)]) if first is not None and start < first.start else EMPTY
 
 
 def _after_this_command(draft: Draft, name: NodeName, work: Work, shown: VersionFacts) -> Intervals:

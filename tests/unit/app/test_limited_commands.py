@@ -183,3 +183,17 @@ def test_a_table_of_runs_that_was_about_to_be_built_anew_waits_for_all_that_it_s
     assert "a5" in str(one.rows("shop.log"))
     getattr(one, command)("2024-01-06")
     assert one.covered("shop.log") == JANUARY
+
+
+def test_a_table_of_runs_that_another_environment_began_later_is_not_taken_over():
+    one = Place(orders(), log(), sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    one.project.change(orders(), replace(log("y"), replay_on_change="full"))
+    one.build("2024-01-06", "dev", start="2024-01-03")
+    assert one.covered("shop.log", "dev") == ranges(("2024-01-03", "2024-01-06"))
+    with pytest.raises(HistoryLost, match=r"would lack \[2024-01-01T00:00:00Z, 2024-01-03T00:00:00Z\)") as caught:
+        one.build("2024-01-06")
+    assert "`--reset shop.log`" in (caught.value.hint or "")
+    assert one.covered("shop.log") == JANUARY
+    one.build("2024-01-06", reset=("shop.log",))
+    assert one.covered("shop.log") == JANUARY
