@@ -183,7 +183,6 @@ def log_folder(options: OpenOptions) -> Path | None:
 def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     """The use cases bound to one project. Nothing of Spark is imported or started, and what writes when it is used."""
     from lamina.app.bound_ports import Ports
-    from lamina.app.events import VariableIgnored
     from lamina.app.late_application import LateApplication
     from lamina.project.files import FileProject
     from lamina.project.private import keep_private
@@ -191,8 +190,12 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
 
     root = find_project(options)
     project = FileProject(root, target=options.target, environ=os.environ)
-    for name, hint in project.mistaken_variables().items():
-        emit(VariableIgnored(name=name, hint=hint))
+    mistaken = project.mistaken_variables()
+    if mistaken:
+        from lamina.app.events import VariableIgnored
+
+        for name, hint in mistaken.items():
+            emit(VariableIgnored(name=name, hint=hint))
     config = project.config()
     keep_private(root, is_passable=any(target.spark.shared_warehouse for target in config.targets.values()))
     clock, processes = SystemClock(), SystemProcesses()
