@@ -342,6 +342,21 @@ sources:
     assert [notice.code for notice in graph.warnings] == ["LAM-WARN-041"]
 
 
+def test_keys_beside_the_sources_of_a_file_are_checked(project):
+    yaml = "version: 2\nsources: [{name: raw.t}]\nexposures: []\nsource: [{name: raw.u}]\n"
+    problems = project({"models/a.sql": "MODEL (name a); SELECT 1 AS x", "sources/s.yml": yaml}).problems()
+    assert [(problem.code, problem.location.line) for problem in problems] == [("LAM-CFG-002", 3), ("LAM-CFG-002", 4)]
+    assert problems[1].hint == "did you mean `sources`?"
+
+
+@pytest.mark.parametrize("columns", ["{id: int, ID: string}", "[id, ID]", "[{name: id}, {name: ID}]"])
+def test_a_source_cannot_have_a_column_twice(project, columns):
+    yaml = f"- name: raw.t\n  columns: {columns}\n"
+    problem = project({"models/a.sql": "MODEL (name a); SELECT id FROM raw.t", "sources/s.yml": yaml}).problem()
+    assert (problem.code, problem.location.file, problem.location.line) == ("LAM-CFG-003", "sources/s.yml", 2)
+    assert "`id` and `ID`" in problem.message
+
+
 def test_a_source_without_a_name_is_told_by_its_place_in_the_list(project):
     yaml = "sources:\n- name: raw.t\n- columns: {id: INT}\n"
     error = project({"models/a.sql": "MODEL (name a); SELECT 1 AS x", "sources/s.yml": yaml}).problem()

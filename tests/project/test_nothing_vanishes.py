@@ -92,6 +92,19 @@ def test_sql_without_a_model_is_an_error(project, content):
     assert (problem.code, problem.location.file, bool(problem.hint)) == ("LAM-SQL-001", "models/b.sql", True)
 
 
+@pytest.mark.parametrize("blueprints", ["()", "[]", "@EVAL([])", "@EACH([], x -> (n := @x))"])
+def test_a_file_whose_blueprints_are_none_is_an_error(project, blueprints):
+    empty = f"MODEL (name @{{n}}, kind FULL, blueprints {blueprints});\nSELECT 1 AS x\n"
+    problem = project({"models/a.sql": SQL.format("a"), "models/b.sql": empty}).problem()
+    assert (problem.code, problem.location.file, problem.location.line) == ("LAM-DEF-001", "models/b.sql", 1)
+
+
+def test_a_python_file_whose_blueprints_are_none_is_an_error(project):
+    code = PYTHON.format("@{n}", "").replace("kind=", "blueprints=[], kind=")
+    problem = project({"models/a.sql": SQL.format("a"), "models/b.py": code}).problem()
+    assert (problem.code, problem.location.file) == ("LAM-DEF-001", "models/b.py")
+
+
 @pytest.mark.parametrize(
     ("path", "content"),
     [
