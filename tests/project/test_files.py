@@ -395,6 +395,27 @@ def test_a_broken_macro_file_is_the_only_problem(project):
     assert (error.code, *place(error)) == ("LAM-DEF-004", "macros/money.py", 4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("FUL", "LAM-SQL-003"),
+        ("{name: FULL, foo: 1}", "LAM-SQL-002"),
+        ("{name: INCREMENTAL_BY_TIME_RANGE, time_column: ds, batch_size: 0}", "LAM-SQL-004"),
+    ],
+)
+def test_a_default_kind_is_checked_when_every_model_names_its_own(project, kind, code):
+    config = f"name: shop\ndefaults:\n  kind: {kind}\n"
+    problem = project({"lamina.yaml": config, "models/a.sql": "MODEL (name a, kind FULL); SELECT 1 AS x"}).problem()
+    assert (problem.code, problem.location.file, problem.location.line) == (code, "lamina.yaml", 3)
+
+
+def test_an_unknown_default_dialect_is_one_error_where_it_is_written(project):
+    models = {f"models/{name}.sql": "MODEL (kind FULL); SELECT 1 AS x" for name in "abc"}
+    problem = project({"lamina.yaml": "name: shop\ndefaults:\n  dialect: sprak\n", **models}).problem()
+    assert (problem.location.file, problem.location.line) == ("lamina.yaml", 3)
+    assert problem.hint == "Did you mean `spark`?"
+
+
 def test_variables_and_defaults_of_the_configuration_are_used(project):
     folder = project(
         {

@@ -22,6 +22,7 @@ from lamina.graph.audits_apart import attach_audits, audited_sources, standalone
 from lamina.graph.draft import Surroundings
 from lamina.graph.kinds import Seed
 from lamina.graph.plain_values import read_plain_properties
+from lamina.graph.read_kind import read_kind
 from lamina.graph.resolve import Naming, resolve
 from lamina.graph.sealing import holds_any
 from lamina.graph.without_effect import each_place_once
@@ -41,6 +42,8 @@ from lamina.project.sql_files import read_sql_file
 from lamina.project.text_files import decode, read_bytes
 from lamina.project.unit_tests import read_unit_tests
 from lamina.project.without_models import unimported, unread
+from lamina.sql.lexed import check_dialect
+from lamina.sql.values import KindValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,6 +102,7 @@ class Load:
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
+        self._check_defaults()
         drafts = [
             *self._read_all(self._files.sql_models, self._sql_file),
             *self._read_all(self._files.python_models, self._python_file),
@@ -349,6 +353,19 @@ class Load:
                 found.extend(read_plain_properties({key: value}, place, dialect, problems))
         raise_all(problems)
         return tuple(found)
+
+    def _check_defaults(self) -> None:
+        """Report what is wrong with a default whether or not a model has it; nothing can be read in no dialect."""
+        location = self._config.text.key_location(("defaults", "dialect"))
+        check_dialect(str(self._config.defaults.get("dialect") or "spark"), location)
+        try:
+            around = self._plain_surroundings()
+        except LaminaError as error:
+            self._problems.extend(error.problems)
+            return
+        for each in around.defaults:
+            if isinstance(each.value, KindValue):
+                read_kind(each.value, around.dialect, self._problems)
 
     def _macros(self) -> Macros:
         try:
