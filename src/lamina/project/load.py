@@ -19,6 +19,7 @@ from lamina.errors import (
 from lamina.graph.audit_references import resolve_audits
 from lamina.graph.audits import bind_audits, read_audit_file
 from lamina.graph.audits_apart import attach_audits, audited_sources, standalone_audits
+from lamina.graph.column_check import missing_in_audits
 from lamina.graph.draft import Surroundings
 from lamina.graph.kinds import Seed
 from lamina.graph.plain_values import read_plain_properties
@@ -99,6 +100,7 @@ class Load:
         self._helpers: list[str] = []
         self._bad_rows: list[LaminaError] = []
         self._sound: dict[str, bool] = {}
+        self._columns: dict[str, ColumnFindings] = {}
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
@@ -382,6 +384,7 @@ class Load:
         naming = self._naming()
         graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
         graph = attach_audits(graph, naming, self._standalone, sources)
+        raise_all(missing_in_audits(graph.models, {source.name: source for source in sources}, self._once_per_query()))
         left_out = [*unimported(self._helpers, self._dependencies), *unread(self._files.unread, drafts)]
         return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices, *left_out)))
 
@@ -392,6 +395,11 @@ class Load:
         except LaminaError as error:
             return [problem for problem in error.problems if isinstance(problem, UnknownColumn)]
         return []
+
+    def _once_per_query(self) -> Remember[ColumnFindings]:
+        """Remembers what queries miss, beside what those of models do."""
+        known = self._earlier(_QUERIES, self._look.code_key) or Entry(key="")
+        return _once(known.columns, self._columns)
 
     def _naming(self) -> Naming:
         return Naming(schema=self._config.target.schema, schema_suffix=self._config.target.schema_suffix)
@@ -408,7 +416,7 @@ class Load:
             return replace(found, model=replace(found.model, **kept))
 
         windows: dict[str, Windows] = {}
-        columns: dict[str, ColumnFindings] = {}
+        columns = self._columns = {}
         known = self._earlier(_QUERIES, self._look.code_key) or Entry(key="")
         self._new_entries[_QUERIES] = Entry(key=self._look.code_key, windows=windows, columns=columns)
         return resolve(

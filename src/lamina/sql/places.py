@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lamina.errors import Location
     from lamina.sql.fragment import Fragment
 
-_WORD = re.compile(r"`[^`\n]*`|'[^'\n]*'|\w+|[^\w\s]")
+_WORD = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|'[^'\n]*'|\w+|[^\w\s]")
 # So many words are compared without looking for those that stand everywhere.
 _MANY = 2000
 
@@ -46,4 +46,4 @@ def place_of(written: Fragment, made: str, offset: int) -> Location:
 
 def _spoken(words: list[re.Match[str]]) -> list[str]:
     """What words mean, however they are written."""
-    return [word[0].strip("`").lower() for word in words]
+    return [word[0].strip('`"').lower() for word in words]
