@@ -26,7 +26,7 @@ from lamina.graph.plain_values import read_plain_properties
 from lamina.graph.read_kind import read_kind
 from lamina.graph.resolve import Naming, resolve
 from lamina.graph.sealing import holds_any
-from lamina.graph.without_effect import each_place_once
+from lamina.graph.without_effect import each_place_once, no_effect
 from lamina.project.cache import Dependencies, combine, pack, unpack
 from lamina.project.entries import ENTRIES, Entry
 from lamina.project.environment import attach_environment, names_any_variable, secrets_shown
@@ -44,6 +44,8 @@ from lamina.project.text_files import decode, read_bytes
 from lamina.project.unit_tests import read_unit_tests
 from lamina.project.without_models import unimported, unread
 from lamina.sql.lexed import check_dialect
+from lamina.sql.macro_expander import PREDEFINED
+from lamina.sql.macro_times import TIME_NAMES
 from lamina.sql.values import KindValue
 
 if TYPE_CHECKING:
@@ -198,6 +200,17 @@ class Load:
             ((*self._files.python_models, *self._files.macros, *self._files.signals), read_misplaced),
         ):
             self._notices.extend(self._read_all(files, partial(self._notices_of, read)))
+        for name in sorted((TIME_NAMES | PREDEFINED) & set(self._config.variables)):
+            why = f"in SQL `@{name}` is what it is in every project"
+            self._notices.append(no_effect(f"variable `{name}`", why, self._variable_place(name)))
+
+    def _variable_place(self, name: str) -> Location:
+        text = self._config.text
+        places = (("variables",), ("targets", self._config.target.name, "variables"))
+        return next(
+            (place for path, place in text.keys.items() if path[:-1] in places and str(path[-1]).lower() == name),
+            Location(file=text.file),
+        )
 
     def _notices_of(self, read: Callable[[str, str], tuple[Notice, ...]], file: ProjectFile) -> tuple[Notice, ...]:
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
