@@ -298,6 +298,27 @@ def test_missing_columns_of_declared_tables_and_seeds_are_found(project):
     assert found[1].hint == "did you mean `name`?"
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("code string, nam string", "`nam` declared but not in the file; `Name` in the file but not declared"),
+        ("code string", "`Name` in the file but not declared"),
+        ("CODE string, name string, zz int", "`zz` declared but not in the file"),
+    ],
+)
+def test_a_seed_without_the_columns_that_its_model_declares_is_found(project, columns, said):
+    model = f"MODEL (name c, kind SEED (path '../seeds/c.csv'), columns ({columns}));"
+    folder = project({"models/c.sql": model, "seeds/c.csv": "code,Name\nDE,x\n"})
+    problem = folder.problem()
+    assert (type(problem), problem.location.file, problem.location.line) == (BadSeed, "seeds/c.csv", 1)
+    assert problem.message.endswith(said)
+    folder.write({"seeds/c.csv": ""})
+    assert folder.problem().message == "`seeds/c.csv` is empty"
+    folder.write({"seeds/c.csv": " code , NAME\nDE,x\n"})
+    folder.write({"models/c.sql": model.replace(columns, "name string, CODE string")})
+    assert list(folder.graph().models) == ["shop.c"]
+
+
 def test_a_seed_in_another_encoding_is_read_as_declared(project):
     folder = project(
         {

@@ -329,14 +329,15 @@ class Load:
         if not isinstance(kind, Seed):
             return ()
         settings = kind.csv_settings
-
-        key = combine(path, self._hashes.of(path), repr(settings))
+        columns = draft.model.columns
+        declared = None if columns is None else tuple(column.name for column in columns)
+        key = combine(path, self._hashes.of(path), repr(settings), declared)
         known = self._earlier(_SEEDS, self._look.code_key)
         if known is None or key not in known.sound:
             with (self._root / path).open("rb") as file:
                 content = file.read(_CHECKED_BYTES + 1)
             is_cut = len(content) > _CHECKED_BYTES
-            problems = problems_in(content[:_CHECKED_BYTES], path, settings, is_cut=is_cut)
+            problems = problems_in(content[:_CHECKED_BYTES], path, settings, declared, is_cut=is_cut)
             if problems:
                 return problems
         self._sound[key] = True
