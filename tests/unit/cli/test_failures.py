@@ -150,7 +150,7 @@ def test_a_defect_as_json(lamina: Lamina, application: FakeApplication):
         (("env", "delete", "dev"), "`lamina env delete` is not part of this release yet", "`lamina env --help`"),
         (("env", "showw"), "`lamina env` has no command `showw`", "did you mean `lamina env show`?"),
         (("plan", "--selct", "x"), "`lamina plan` has no option `--selct`", "did you mean `--select`?"),
-        (("-C", "x", "plan"), "`lamina` has no option `-C`", "options come after the command"),
+        (("-C", "x", "plan"), "`lamina` has no option `-C`", "options come after the command: `lamina plan -C`"),
         (("query",), "`lamina query` needs `SQL`", "`lamina query --help`"),
         (("query", "x", "--limit", "many"), "`--limit`: `many` is not a valid integer", "`lamina query --help`"),
         (("query", "x", "--limit", "-1"), "`--limit`: -1 is not in the range x>=0", "`lamina query --help`"),
