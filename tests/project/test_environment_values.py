@@ -387,6 +387,25 @@ def test_a_definition_that_was_altered_is_not_run(built: Place, root: Path, node
     assert not process.engine.writes
 
 
+@pytest.mark.parametrize("node", ["orders", "totals", "often", "joined", "plain", "shown"])
+def test_what_is_recorded_can_be_shown_with_other_values_of_now(built: Place, root: Path, node: str):
+    with_environ(built, root, {"SHOP_REGION": "us", "SHOP_MARK": "another"})
+    application = built.process().application()
+    text = application.render(f"shop.{node}", start=None, end=None, now=built.clock.now(), environment="prod")
+    assert "another" not in text
+    assert "canary" not in text
+
+
+def test_a_definition_that_was_altered_is_not_rendered_either(built: Place, root: Path):
+    built.store.close()
+    altered(root, "shop.totals")
+    built.store = open_store(STATE, root)  # type: ignore[assignment]
+    application = built.process().application()
+    with pytest.raises(LaminaError) as caught:
+        application.render("shop.totals", start=None, end=None, now=built.clock.now(), environment="prod")
+    assert caught.value.code == "LAM-STATE-009"
+
+
 @pytest.mark.parametrize("made_with", ["Python 3.99, sqlglot 99.0", None])
 def test_what_another_parser_or_an_older_lamina_recorded_is_not_compared(
     root: Path, monkeypatch: pytest.MonkeyPatch, made_with: str | None
