@@ -156,7 +156,8 @@ def test_hiding_loses_nothing(text: str, values: dict[str, str]):
 @pytest.mark.parametrize("dialect", ["spark", "mysql", "postgres"])
 def test_a_value_is_found_however_it_is_written(root: Path, value: str, dialect: str):
     header = (
-        f"MODEL (name shop.plain, kind FULL, dialect {dialect}, description 'of @mark', session_properties (a=@mark));"
+        f"MODEL (name shop.plain, kind FULL, dialect {dialect}, description 'of @mark', session_properties (a=@mark), "
+        "grain @mark, column_descriptions (x = @mark));"
     )
     (root / "models" / "plain.sql").write_text(f"{header}\nSELECT ds, x, @mark AS m FROM raw.orders WHERE ds <> @mark")
     (root / "models" / "filtered.sql").write_text(

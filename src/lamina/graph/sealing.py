@@ -171,6 +171,10 @@ def holds_any(value: Any, values: Collection[str]) -> bool:
 
 def _changed(model: Model, change: Callable[[str], str], change_long: Callable[[str], str]) -> Model:
     new = {name: with_texts(getattr(model, name), change) for name in _OPEN_FIELDS}
+    new["columns"] = model.columns and tuple(
+        replace(column, comment=column.comment and change(column.comment)) for column in model.columns
+    )
+    new["grains"] = with_texts(model.grains, change_long)
     return replace(model, kind=with_texts(model.kind, change_long), **new)
 
 
