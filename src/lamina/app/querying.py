@@ -163,6 +163,10 @@ class Querying(Looking):
                 hint="choose a model whose file ends in `.sql`",
                 node=model.name,
             )
+        if environment is not None:
+            # Without the values of then, a definition cannot be compared.
+            whole = [each for each in run_with(graph, [model.name]) if _has_its_values(graph.models[each])]
+            check_definitions(self._ports.store, graph, whole, revision.pointers)
         heads = self._ports.store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
         relations = Relations(
             models=graph.models,
@@ -182,6 +186,10 @@ class Querying(Looking):
         baseline = self._ports.project.settings().baseline
         identified = identify(self._ports.store, graph, (baseline,))
         return physical_names(graph, identified.versions, identified.loaded)
+
+
+def _has_its_values(model: Model) -> bool:
+    return all(each.value is not None for each in model.environment)
 
 
 def _inside(model: Model, interval: Interval | None, sql: str, head: Head | None) -> str:

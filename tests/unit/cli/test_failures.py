@@ -51,6 +51,12 @@ def test_all_problems_are_reported_together(lamina: Lamina, application: FakeApp
     assert answer.stderr.endswith("2 problems found\n")
 
 
+def test_several_problems_of_one_node_are_all_said_where_there_is_room_for_one():
+    error = Problems([KIND, NAME]).to_dict()
+    assert error["message"] == f"{KIND.message}; {NAME.message}"
+    assert (error["hint"], error["file"], error["line"]) == ("did you mean `FULL`?", "models/a.sql", 3)
+
+
 def test_json_errors_are_one_document_on_stdout(lamina: Lamina, application: FakeApplication):
     application.report = Problems([KIND, NAME])
 
