@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,13 @@ import pytest
 from lamina.app.ports import WriteRequest
 from lamina.errors import LaminaError
 from lamina.graph.effects import DOCUMENTATION, HEADER, IN_KIND
-from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.graph.kinds import (
+    IncrementalByPartition,
+    IncrementalByUniqueKey,
+    IncrementalUnmanaged,
+    ScdType2ByColumn,
+    ScdType2ByTime,
+)
 from lamina.graph.model_reader import PROPERTIES as HEADER_PROPERTIES
 from lamina.graph.read_kind import PROPERTIES
 from lamina.graph.resolve import Naming, resolve
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
     from lamina.timeline.interval import Instant
 
 pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3] / "src" / "lamina"
 
 NEEDED = {
     "SEED": {"path": "'a.csv'"},
@@ -44,6 +53,11 @@ NEEDED = {
 PARTITIONED = ("INCREMENTAL_BY_PARTITION", "INCREMENTAL_UNMANAGED")
 FOLDS = ("INCREMENTAL_BY_UNIQUE_KEY", "INCREMENTAL_UNMANAGED", "SCD_TYPE_2_BY_TIME", "SCD_TYPE_2_BY_COLUMN")
 ALWAYS_FORWARD = ("INCREMENTAL_UNMANAGED", "SCD_TYPE_2_BY_TIME", "SCD_TYPE_2_BY_COLUMN")
+
+HISTORY = (
+    *("unique_key", "valid_from_name", "valid_to_name", "time_data_type"),
+    *("invalidate_hard_deletes", "updated_at_name"),
+)
 
 VALUES = {
     "batch_size": "2",
@@ -179,10 +193,36 @@ class Recorder:
             return found
 
         def call(*arguments: Any, **options: Any) -> Any:
-            self.asked.append(_plain(f"{name} {arguments} {options}"))
+            self.asked.append(_plain(f"{name} {tuple(_heeded(argument) for argument in arguments)} {options}"))
             return found(*(_foldable(argument) for argument in arguments), **options)
 
         return call
+
+
+HEEDED = {
+    IncrementalByUniqueKey: ("unique_key", "when_matched", "merge_filter", "order_by"),
+    IncrementalByPartition: (),
+    IncrementalUnmanaged: ("insert_overwrite",),
+    ScdType2ByTime: (*HISTORY, "updated_at_as_valid_from"),
+    ScdType2ByColumn: (*HISTORY, "columns", "execution_time_as_valid_from"),
+}
+"""What the engine heeds of the kinds that it is handed whole; that it is handed something else is no use of it."""
+
+PUT_IN_BY = {
+    IncrementalByUniqueKey: ("spark/kinds/upsert.py", "spark/kinds/merge.py"),
+    IncrementalUnmanaged: ("graph/kinds.py",),
+    ScdType2ByTime: ("spark/kinds/scd_type_2.py",),
+    ScdType2ByColumn: ("spark/kinds/scd_type_2.py",),
+}
+"""Where it is heeded."""
+
+
+def _heeded(argument: Any) -> Any:
+    if not isinstance(argument, WriteRequest) or argument.fold is None:
+        return argument
+    kind = argument.fold.kind
+    told: Any = (kind.name, {name: getattr(kind, name) for name in HEEDED[type(kind)]})
+    return replace(argument, fold=replace(argument.fold, kind=told))
 
 
 def _foldable(argument: Any) -> Any:
@@ -290,6 +330,12 @@ def test_the_values_cover_every_property():
     in_kinds = {key for keys in PROPERTIES.values() for key in keys}
     assert in_kinds <= {*VALUES, "forward_only", "disable_restatement"}
     assert set(HEADER_PROPERTIES) == {*OF_HEADER, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("kind", PUT_IN_BY, ids=lambda kind: kind.__name__)
+def test_what_counts_as_heeded_is_read_where_rows_are_put_in(kind: type):
+    texts = [(ROOT / file).read_text() for file in PUT_IN_BY[kind]]
+    assert [name for name in HEEDED[kind] if not any(re.search(rf"\bkind\.{name}\b", text) for text in texts)] == []
 
 
 def test_what_is_said_to_have_no_effect_exists():
