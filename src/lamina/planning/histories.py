@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.errors import HistoryLost, NotYetSupported
+from lamina.graph.dag import Notice
 from lamina.graph.kinds import folds, has_intervals
 from lamina.graph.spans import uses_span
 from lamina.planning.batches import runs_of
 from lamina.planning.missing import asked_range, model_end
-from lamina.planning.replay import has_runs, keeps_history, why_not_continued, with_default_replay
+from lamina.planning.replay import has_runs, keeps_history, never_continued, why_not_continued, with_default_replay
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
@@ -28,6 +29,34 @@ def losses(draft: Draft) -> Iterator[PlanError]:
     yield from _restated_although_kept(draft)
     yield from _shortened(draft)
     yield from _rebuilt_in_sight(draft)
+
+
+def not_kept_yet(draft: Draft) -> Iterator[Notice]:
+    """What asks for a way to go on after a change that this release does not have, said before anything changes."""
+    inputs, by_default = draft.inputs, []
+    if inputs.command == "run":
+        return
+    for name, model in inputs.graph.models.items():
+        has_default = model.replay_on_change is None and inputs.default_replay != "full"
+        asked = replace(model, replay_on_change=inputs.default_replay) if has_default else model
+        why = never_continued(asked) if keeps_history(asked) and name not in draft.refused else None
+        if why is not None and keeps_history(model) and never_continued(model) is not None:
+            message = f"`{name}` asks to keep its history when it changes, {_NOT_YET} {why}: {_THEN}"
+            yield Notice(code="LAM-WARN-049", message=message, node=name, location=model.location)
+        elif why is not None:
+            by_default.append((name, why))
+    if by_default:
+        (name, why), *others = by_default
+        which = f"`{name}` and {len(others)} more" if others else f"`{name}`"
+        message = (
+            f"`replay_on_change: {inputs.default_replay}` of lamina.yaml has the histories of {which} kept when they "
+            f"change, {_NOT_YET} {why}: {_THEN}"
+        )
+        yield Notice(code="LAM-WARN-049", message=message)
+
+
+_NOT_YET = "which this release cannot do"
+_THEN = "a change is refused, and `--reset` builds anew"
 
 
 def _former(draft: Draft, name: NodeName) -> VersionFacts | None:
