@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 from pyspark.sql import SparkSession
 from lamina import Project
-from lamina.app.events import SparkStarted
+from lamina.app.ports.events import SparkStarted
 from lamina.bootstrap import OpenOptions, open_application
 from lamina.app.requests import PlanRequest
 from lamina.bootstrap import parse_execution_time

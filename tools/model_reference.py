@@ -112,7 +112,7 @@ MODEL = {
     "forward_only": (_MORE, "As the property of incremental kinds; see [below](#incremental-kinds)."),
     "replay_on_change": (
         _MORE,
-        "`full`, `forward` or `bounded-14d`: how much history a change computes anew. This release always takes `full`.",
+        "`full`, `forward` or `bounded-14d`: how much history a change of an incremental model computes anew. Which of them this release carries out: see [kinds that fold](../guides/folding-kinds.md#when-the-model-or-what-it-reads-changes).",
     ),
     "query_change_backfill": (_MORE, "Another name of `replay_on_change`."),
     "run_despite_unchanged": (

@@ -191,8 +191,12 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
 
     root = find_project(options)
     project = FileProject(root, target=options.target, environ=os.environ)
-    for name, hint in project.mistaken_variables().items():
-        emit(VariableIgnored(name=name, hint=hint))
+    mistaken = project.mistaken_variables()
+    if mistaken:
+        from lamina.app.ports.events import VariableIgnored
+
+        for name, hint in mistaken.items():
+            emit(VariableIgnored(name=name, hint=hint))
     config = project.config()
     keep_private(root, is_passable=any(target.spark.shared_warehouse for target in config.targets.values()))
     clock, processes = SystemClock(), SystemProcesses()

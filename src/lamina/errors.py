@@ -101,7 +101,13 @@ class Problems(LaminaError):
 
     def __init__(self, problems: Sequence[LaminaError]) -> None:
         self._problems = tuple(problems)
-        super().__init__(f"{len(self._problems)} problems")
+        first = next(iter(self._problems), None)
+        super().__init__(
+            "; ".join(dict.fromkeys(problem.message for problem in self._problems)),
+            hint=first.hint if first is not None else None,
+            location=first.location if first is not None else None,
+            node=first.node if first is not None else None,
+        )
 
     @property
     def problems(self) -> tuple[LaminaError, ...]:

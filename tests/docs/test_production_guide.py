@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
+from lamina import errors
 from lamina.spark.retried import RETRIED
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "production.md"
@@ -17,3 +20,11 @@ def test_the_guide_shows_what_is_tried_again() -> None:
         f"| {one.happened} | {names} | {one.why} | {'yes' if one.is_unanswered else 'no'} |"
         for one, names in zip(RETRIED, told, strict=True)
     ]
+
+
+def test_the_errors_that_the_guide_names_exist() -> None:
+    codes = {
+        kind.code for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.LaminaError)
+    }
+    named = set(re.findall(r"LAM-[A-Z]+-\d+", GUIDE.read_text(encoding="utf-8")))
+    assert named - codes == set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lamina.errors import BadAudit, DuplicateName, SyntaxProblem
+import pytest
+
+from lamina.errors import BadAudit, DuplicateName, SyntaxProblem, UnknownColumn
 from lamina.identity.fingerprint import versions_of
 from lamina.reading import audits as audits_module
 from lamina.state.codec import model_document
@@ -263,3 +265,58 @@ def test_what_is_wrong_with_audits_apart_is_reported_together(project):
         "there is no audit `nothing`, which `raw.orders` names",
         "sources/raw.yml",
     )
+
+
+SOURCE = "- name: raw.t\n  columns: {id: int, name: string}\n"
+READS = "MODEL (name {0}, kind {1}, audits ({2}));\nSELECT id, name FROM raw.t\n"
+
+
+@pytest.mark.parametrize(
+    ("audit", "place"),
+    [
+        ("AUDIT (name own);\nSELECT\n  nme\nFROM @this_model;\n", ("audits/own.sql", 3, 3)),
+        (
+            "AUDIT (name own);\nSELECT * FROM @this_model AS a JOIN raw.t AS t\n  ON t.ix = a.id;\n",
+            ("audits/own.sql", 3, 6),
+        ),
+        ("AUDIT (name own, standalone true);\nSELECT nme FROM a;\n", ("audits/own.sql", 2, 8)),
+        ('AUDIT (name own, dialect postgres);\nSELECT "nme" FROM @this_model;\n', ("audits/own.sql", 2, 8)),
+        ("AUDIT (name own, defaults (c = nme));\nSELECT * FROM @this_model WHERE @c > 1;\n", ("audits/own.sql", 2, 33)),
+    ],
+)
+def test_a_column_that_an_audit_cannot_read_is_found_at_load(project, audit, place):
+    own = "" if "standalone" in audit else "own"
+    files = {"sources/t.yml": SOURCE, "models/a.sql": READS.format("a", "FULL", own), "audits/own.sql": audit}
+    folder = project(files)
+    for _ in range(2):
+        problem = folder.problem()
+        assert isinstance(problem, UnknownColumn)
+        assert (problem.location.file, problem.location.line, problem.location.column) == place
+        assert "audit `own`" in problem.message
+
+
+def test_a_column_in_what_an_audit_is_called_with_is_told_where_it_is_called(project):
+    called = READS.format("a", "FULL", "forall(criteria := (idd > 1)), positive(column := nme)")
+    source = SOURCE + "  audits: [not_null(columns := (other))]\n"
+    problems = project({"sources/t.yml": source, "models/a.sql": called, "audits/p.sql": POSITIVE}).problems()
+    assert [type(each) for each in problems] == [UnknownColumn] * 3
+    assert [(each.location.file, each.location.line) for each in problems] == [
+        ("models/a.sql", 1),
+        ("models/a.sql", 1),
+        ("sources/t.yml", 3),
+    ]
+    assert [each.hint for each in problems[:2]] == ["did you mean `id`?", "did you mean `name`?"]
+
+
+def test_audits_may_read_what_is_there(project):
+    history = "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [name])"
+    audits = (
+        "AUDIT (name own);\nSELECT this.ID, max(valid_from) OVER (PARTITION BY name) AS latest\n"
+        "FROM @this_model AS this LEFT JOIN raw.unknown AS u ON u.any = this.id WHERE valid_to IS NULL AND other;\n"
+        "AUDIT (name alone, standalone true);\n"
+        "WITH b AS (SELECT name AS n FROM h) SELECT n FROM b, (SELECT 1 AS x) WHERE x = 1;\n"
+        "AUDIT (name timed);\nSELECT @IF(@execution_ds > '2024-01-01', nope, nope) FROM @this_model;\n"
+    )
+    called = READS.format("h", history, "own, timed, forall(criteria := (id > 1 OR valid_to IS NULL))")
+    folder = project({"sources/t.yml": SOURCE, "models/h.sql": called, "audits/own.sql": audits})
+    assert len(folder.graph().models["shop.h"].audits) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import traceback
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from lamina.errors import LaminaError
 from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
 from lamina.graph.sealing import Marks, sealed, unsealed
 from lamina.project.files import FileProject
+from lamina.project.python.macros import load_recorded_macros
 from lamina.spark.python.hooks import run_hooks
 from tests.kit import first_form
 from tests.kit.app import Place, january
@@ -138,6 +140,62 @@ def test_hiding_loses_nothing(text: str, values: dict[str, str]):
     assert marks.show(marks.hide(text)) == text
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "canary\tof a tab",
+        "canary\r\nof lines\r\n",
+        "\x00\x01\x1b canary \x7f",
+        "it's \\ a 'canary'",
+        "  canary  ",
+        '`canary` "canary"',
+        "kö canary \u2028",
+        "a = 'some canary' AND b > 1",
+    ],
+)
+@pytest.mark.parametrize("dialect", ["spark", "mysql", "postgres"])
+def test_a_value_is_found_however_it_is_written(root: Path, value: str, dialect: str):
+    header = (
+        f"MODEL (name shop.plain, kind FULL, dialect {dialect}, description 'of @mark', session_properties (a=@mark), "
+        "grain @mark, column_descriptions (x = @mark));"
+    )
+    (root / "models" / "plain.sql").write_text(f"{header}\nSELECT ds, x, @mark AS m FROM raw.orders WHERE ds <> @mark")
+    (root / "models" / "filtered.sql").write_text(
+        f"MODEL (name shop.filtered, kind FULL, dialect {dialect});\nSELECT ds, 'of @{{mark}}' AS x FROM raw.orders"
+    )
+    if "AND" in value:
+        (root / "models" / "filtered.sql").write_text(
+            f"MODEL (name shop.filtered, kind FULL, dialect {dialect});\nSELECT ds, x FROM raw.orders WHERE @SQL(@mark)"
+        )
+    environ = {**CANARIES, "SHOP_MARK": value}
+    graph = FileProject(root, environ=environ).graph(Place().clock.now())
+    for name in ("shop.plain", "shop.filtered", "shop.totals", "shop.people"):
+        recorded = sealed(graph.models[name], b"key")
+        assert "canary" not in repr(recorded)
+        assert unsealed(recorded, environ, b"key") == graph.models[name]
+
+
+def test_a_macro_that_fails_late_does_not_tell_a_value(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tests.kit.app.no_macros", load_recorded_macros)
+    (root / "macros" / "late.py").write_text(
+        "from lamina import macro\n\n@macro()\ndef late(evaluator, day):\n"
+        "    if str(day) >= \"'2024-01-02\":\n        raise ValueError('oops ' + evaluator.var('mark'))\n"
+        "    return day\n"
+    )
+    (root / "models" / "orders.sql").write_text(
+        "MODEL (name shop.orders, kind INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 1));\n"
+        "SELECT ds, x FROM raw.orders WHERE ds >= @late(@start_ds) AND ds <> @late(@end_ds) AND x <> @mark\n"
+    )
+    place = opened(root)
+    report = place.process(compute=plain_rows).build(BUILT)
+    assert report.status == "failed"
+    error = next(node["error"] for node in report.to_dict()["nodes"] if node["name"] == "shop.orders")
+    assert error["message"] == "`@late` failed: ValueError: oops ${ENV:SHOP_MARK}"
+    assert (error["file"], error["line"]) == ("models/orders.sql", 2)
+    place.store.close()
+    assert files_with(root, "canary-it") == []
+
+
 # --- what a value decides ---------------------------------------------------------------------------------------------
 def test_the_same_values_plan_as_unchanged(built: Place):
     assert built.build(BUILT).status == "nothing_to_do"
@@ -247,6 +305,18 @@ def test_connections_and_spark_settings_take_secrets(root: Path):
     assert caught.value.problems[0].code == "LAM-CFG-004"
 
 
+def test_what_is_secret_in_connections_is_hidden_wherever_it_turns_up(root: Path):
+    settings = """spark:
+  remote: sc://${ENV:HOST}:15002/;x-key=${ENV:KEY}
+  config: {a.url: "jdbc:x://${ENV:HOST}/d?user=ann&password=${ENV:WORD}", a.secret.key: "${ENV:OTHER}", a.b: "${ENV:B}"}
+state: postgresql://ann:${ENV:STORE}@${ENV:HOST}/d
+"""
+    (root / "lamina.yaml").write_text(FILES["lamina.yaml"].replace("targets: {prod: {}}\n", settings))
+    environ = {**CANARIES, "HOST": "db.local", "KEY": "k", "WORD": "w&x=1", "OTHER": "o", "STORE": "s", "B": "plain"}
+    hidden = FileProject(root, environ=environ).config().environment.hidden
+    assert set(hidden) == {f"${{ENV:{name}}}" for name in ("SHOP_REGION", "SHOP_MARK", "KEY", "WORD", "OTHER", "STORE")}
+
+
 def test_hooks_are_recorded_with_the_names_of_secrets(root: Path):
     from lamina.graph.sealing import with_secrets
 
@@ -288,7 +358,7 @@ def test_a_hook_is_called_with_the_secret_and_its_error_does_not_tell_it(monkeyp
     with pytest.raises(LaminaError) as caught:
         run_hooks(None, calls, hooks, "shop.plain")  # type: ignore[arg-type]  # the hook does not look at the session
     assert "key=${SECRET:TOKEN} ${SECRET:TOKEN}" in caught.value.message
-    assert "hush" not in str(caught.value)
+    assert "hush" not in "".join(traceback.format_exception(caught.value))
 
 
 # --- recorded definitions are what their ids say ----------------------------------------------------------------------
@@ -316,6 +386,25 @@ def test_a_definition_that_was_altered_is_not_run(built: Place, root: Path, node
     (problem,) = caught.value.problems
     assert (problem.code, problem.node) == ("LAM-STATE-009", node)
     assert not process.engine.writes
+
+
+@pytest.mark.parametrize("node", ["orders", "totals", "often", "joined", "plain", "shown"])
+def test_what_is_recorded_can_be_shown_with_other_values_of_now(built: Place, root: Path, node: str):
+    with_environ(built, root, {"SHOP_REGION": "us", "SHOP_MARK": "another"})
+    application = built.process().application()
+    text = application.render(f"shop.{node}", start=None, end=None, now=built.clock.now(), environment="prod")
+    assert "another" not in text
+    assert "canary" not in text
+
+
+def test_a_definition_that_was_altered_is_not_rendered_either(built: Place, root: Path):
+    built.store.close()
+    altered(root, "shop.totals")
+    built.store = open_store(STATE, root)  # type: ignore[assignment]
+    application = built.process().application()
+    with pytest.raises(LaminaError) as caught:
+        application.render("shop.totals", start=None, end=None, now=built.clock.now(), environment="prod")
+    assert caught.value.code == "LAM-STATE-009"
 
 
 @pytest.mark.parametrize("made_with", ["Python 3.99, sqlglot 99.0", None])

@@ -298,6 +298,27 @@ def test_missing_columns_of_declared_tables_and_seeds_are_found(project):
     assert found[1].hint == "did you mean `name`?"
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("code string, nam string", "`nam` declared but not in the file; `Name` in the file but not declared"),
+        ("code string", "`Name` in the file but not declared"),
+        ("CODE string, name string, zz int", "`zz` declared but not in the file"),
+    ],
+)
+def test_a_seed_without_the_columns_that_its_model_declares_is_found(project, columns, said):
+    model = f"MODEL (name c, kind SEED (path '../seeds/c.csv'), columns ({columns}));"
+    folder = project({"models/c.sql": model, "seeds/c.csv": "code,Name\nDE,x\n"})
+    problem = folder.problem()
+    assert (type(problem), problem.location.file, problem.location.line) == (BadSeed, "seeds/c.csv", 1)
+    assert problem.message.endswith(said)
+    folder.write({"seeds/c.csv": ""})
+    assert folder.problem().message == "`seeds/c.csv` is empty"
+    folder.write({"seeds/c.csv": " code , NAME\nDE,x\n"})
+    folder.write({"models/c.sql": model.replace(columns, "name string, CODE string")})
+    assert list(folder.graph().models) == ["shop.c"]
+
+
 def test_a_seed_in_another_encoding_is_read_as_declared(project):
     folder = project(
         {
@@ -342,6 +363,21 @@ sources:
     assert [notice.code for notice in graph.warnings] == ["LAM-WARN-041"]
 
 
+def test_keys_beside_the_sources_of_a_file_are_checked(project):
+    yaml = "version: 2\nsources: [{name: raw.t}]\nexposures: []\nsource: [{name: raw.u}]\n"
+    problems = project({"models/a.sql": "MODEL (name a); SELECT 1 AS x", "sources/s.yml": yaml}).problems()
+    assert [(problem.code, problem.location.line) for problem in problems] == [("LAM-CFG-002", 3), ("LAM-CFG-002", 4)]
+    assert problems[1].hint == "did you mean `sources`?"
+
+
+@pytest.mark.parametrize("columns", ["{id: int, ID: string}", "[id, ID]", "[{name: id}, {name: ID}]"])
+def test_a_source_cannot_have_a_column_twice(project, columns):
+    yaml = f"- name: raw.t\n  columns: {columns}\n"
+    problem = project({"models/a.sql": "MODEL (name a); SELECT id FROM raw.t", "sources/s.yml": yaml}).problem()
+    assert (problem.code, problem.location.file, problem.location.line) == ("LAM-CFG-003", "sources/s.yml", 2)
+    assert "`id` and `ID`" in problem.message
+
+
 def test_a_source_without_a_name_is_told_by_its_place_in_the_list(project):
     yaml = "sources:\n- name: raw.t\n- columns: {id: INT}\n"
     error = project({"models/a.sql": "MODEL (name a); SELECT 1 AS x", "sources/s.yml": yaml}).problem()
@@ -378,6 +414,27 @@ def test_a_broken_macro_file_is_the_only_problem(project):
     )
     error = folder.problem()
     assert (error.code, *place(error)) == ("LAM-DEF-004", "macros/money.py", 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("FUL", "LAM-SQL-003"),
+        ("{name: FULL, foo: 1}", "LAM-SQL-002"),
+        ("{name: INCREMENTAL_BY_TIME_RANGE, time_column: ds, batch_size: 0}", "LAM-SQL-004"),
+    ],
+)
+def test_a_default_kind_is_checked_when_every_model_names_its_own(project, kind, code):
+    config = f"name: shop\ndefaults:\n  kind: {kind}\n"
+    problem = project({"lamina.yaml": config, "models/a.sql": "MODEL (name a, kind FULL); SELECT 1 AS x"}).problem()
+    assert (problem.code, problem.location.file, problem.location.line) == (code, "lamina.yaml", 3)
+
+
+def test_an_unknown_default_dialect_is_one_error_where_it_is_written(project):
+    models = {f"models/{name}.sql": "MODEL (kind FULL); SELECT 1 AS x" for name in "abc"}
+    problem = project({"lamina.yaml": "name: shop\ndefaults:\n  dialect: sprak\n", **models}).problem()
+    assert (problem.location.file, problem.location.line) == ("lamina.yaml", 3)
+    assert problem.hint == "Did you mean `spark`?"
 
 
 def test_variables_and_defaults_of_the_configuration_are_used(project):

@@ -92,6 +92,19 @@ def test_sql_without_a_model_is_an_error(project, content):
     assert (problem.code, problem.location.file, bool(problem.hint)) == ("LAM-SQL-001", "models/b.sql", True)
 
 
+@pytest.mark.parametrize("blueprints", ["()", "[]", "@EVAL([])", "@EACH([], x -> (n := @x))"])
+def test_a_file_whose_blueprints_are_none_is_an_error(project, blueprints):
+    empty = f"MODEL (name @{{n}}, kind FULL, blueprints {blueprints});\nSELECT 1 AS x\n"
+    problem = project({"models/a.sql": SQL.format("a"), "models/b.sql": empty}).problem()
+    assert (problem.code, problem.location.file, problem.location.line) == ("LAM-DEF-001", "models/b.sql", 1)
+
+
+def test_a_python_file_whose_blueprints_are_none_is_an_error(project):
+    code = PYTHON.format("@{n}", "").replace("kind=", "blueprints=[], kind=")
+    problem = project({"models/a.sql": SQL.format("a"), "models/b.py": code}).problem()
+    assert (problem.code, problem.location.file) == ("LAM-DEF-001", "models/b.py")
+
+
 @pytest.mark.parametrize(
     ("path", "content"),
     [
@@ -217,3 +230,39 @@ def test_a_function_in_the_file_of_a_package_is_named_as_well(project):
     )
     folder = project({"functions/__init__.py": udf, "models/a.sql": SQL.format("a")})
     assert [notice.node for notice in folder.graph().warnings if notice.code == "LAM-WARN-044"] == ["shop.clean"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "seeds/a.tsv",
+        "seeds/deep/a.csv.gz",
+        "seeds/_seeds.yml",
+        "sources/raw.json",
+        "external_models/raw.sql",
+        "audits/a.yml",
+        "audits/a.py",
+        "macros/a.sql",
+        "signals/a.yaml",
+        "functions/a.yml",
+        "tests/a.sql",
+    ],
+)
+def test_what_somebody_takes_for_a_part_of_the_project_is_told(project, path):
+    folder = project({"models/a.sql": SQL.format("a")})
+    assert warned(folder) == []
+    folder.write({path: "nonsense"})
+    for _ in range(2):
+        (message,) = warned(folder)
+        assert message.startswith(f"`{path}` is not read: ")
+
+
+@pytest.mark.parametrize("path", ["seeds/README.md", "sources/notes.txt", "tests/data.csv", "python/notes.md"])
+def test_what_nobody_takes_for_a_part_of_the_project_is_passed_over(project, path):
+    assert warned(project({"models/a.sql": SQL.format("a"), path: "nonsense"})) == []
+
+
+def test_a_file_that_a_seed_names_is_read_whatever_its_ending(project):
+    model = "MODEL (name s, kind SEED (path '../seeds/s.tsv', csv_settings (delimiter = '\t')));\n"
+    folder = project({"models/s.sql": model, "seeds/s.tsv": "a\tb\n1\t2\n"})
+    assert warned(folder) == []

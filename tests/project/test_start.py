@@ -37,6 +37,17 @@ sys.argv[0] = "lamina"
 main()
 """
 
+COUNT_GARBAGE = """
+import atexit, gc, json, sys
+from lamina.cli.main import main
+before = sum(each["collections"] for each in gc.get_stats())
+def tell():
+    collections = sum(each["collections"] for each in gc.get_stats()) - before
+    sys.stderr.write(json.dumps([collections, len(gc.get_objects()), gc.get_freeze_count()]))
+atexit.register(tell)
+main()
+"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -72,6 +83,7 @@ def test_a_plan_of_an_unchanged_project_imports_what_it_uses(built: Path):
         "lamina.app.application",
         "lamina.app.building.executor",
         "lamina.app.ports.engine",
+        "lamina.app.ports.events",
         "lamina.state.postgres",
     }
     unused |= {"lamina.project.load", "lamina.project.python.macros", "sqlalchemy.orm"}
@@ -83,6 +95,18 @@ def test_a_plan_of_an_unchanged_project_loads_few_modules(built: Path):
 
     assert len([name for name in modules if name.partition(".")[0] == "lamina"]) <= MOST_OF_OURS
     assert len(modules) <= MOST_MODULES
+
+
+def test_a_plan_of_an_unchanged_project_does_not_look_for_garbage(built: Path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    words = ["plan", "--json", "-C", str(built), "--execution-time", MOMENT]
+    answer = subprocess.run(
+        [sys.executable, "-c", COUNT_GARBAGE, *words], capture_output=True, text=True, env=environment
+    )
+    collections, left_to_look_through, frozen = json.loads(answer.stderr.rpartition("\n")[2])
+
+    assert collections == 0
+    assert left_to_look_through < 1_000 < frozen
 
 
 @pytest.mark.parametrize("words", [("env", "list"), ("history",), ("intervals", "staging.stg_0")])

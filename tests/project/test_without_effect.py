@@ -424,6 +424,13 @@ def test_settings_of_other_tools_are_said_once_where_they_stand(project):
     ]
 
 
+def test_variables_that_are_something_else_in_every_project_are_said(project):
+    text = "name: shop\nvariables:\n  region: eu\n  Start_DS: x\ntargets:\n  prod:\n    variables: {this_model: y}\n"
+    folder = project({**MODEL, "lamina.yaml": text})
+    for _ in range(2):
+        assert said(folder) == [("LAM-WARN-046", "lamina.yaml", 4), ("LAM-WARN-046", "lamina.yaml", 7)]
+
+
 @pytest.mark.parametrize(
     ("kind", "query", "line"),
     [

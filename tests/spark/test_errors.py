@@ -54,6 +54,7 @@ class Answered(UnknownException):
         ),
         (Answered("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "DIVIDE_BY_ZERO"), QueryFailed),
         (Answered("x", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"), TransientFailure),
+        (Answered("x", "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"), TransientFailure),
         # Somebody else used the number of this very write: it is looked for, not repeated.
         (Answered("x", "DELTA_CONCURRENT_TRANSACTION"), QueryFailed),
         (Answered("(org.apache.iceberg.exceptions.CommitFailedException) Cannot commit"), TransientFailure),

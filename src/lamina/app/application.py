@@ -24,7 +24,7 @@ from lamina.app.looking.looking import check_environment_name
 from lamina.app.looking.querying import Querying
 from lamina.app.looking.register_source import register_source
 from lamina.app.looking.source_columns import source_columns
-from lamina.app.planning.gather import environment_name
+from lamina.app.planning.gather import environment_name, load_recorded
 from lamina.app.planning.identify import record_found
 from lamina.app.planning.recorded_code import check_definitions, run_with
 from lamina.app.ports.facts import RunFinished, RunStarted
@@ -88,7 +88,7 @@ class Application(Querying):
                 return with_earlier(self._nothing_to_do(report, plan, left.get(plan.environment)), earlier)
             if confirm is not None and not confirm(report):
                 return with_earlier(report, earlier)
-            self._storage_read(plan.command, plan.models.values()).check_read(gathered.inputs, plan.steps)
+            self._storage_read(plan.command, plan.models.values()).check_read(gathered.inputs, plan)
             if plan.command == "run":
                 _check_code(ports.store, gathered.inputs, plan)
             record_found(ports.store, gathered.found)
@@ -176,6 +176,10 @@ class Application(Querying):
         if not found.changes_anything:
             raise_all(left.failures.values() if left else ())
             return report
+        source, _, _, graph = load_recorded(ports.store, settings, request.source)
+        self._storage_read("promote", graph.models.values()).check_rows(
+            graph.models, source.places, [move.node for move in found.moves], request.source
+        )
         keeper = lease_keeper(ports, ports.engine.prepare("promote", self._formats_shown(request.source)))
         run_id, status = self._new_run_id(), "failed"
         begun = RunStarted(
@@ -228,7 +232,10 @@ class Application(Querying):
             return AuditsReport(
                 project=settings.name, environment=found.environment, now=request.now, run_id=None, rows=()
             )
-        keeper = lease_keeper(ports, ports.engine.prepare("audit", formats_of(found.graph.models.values())))
+        models = found.graph.models
+        storage = self._storage_read("audit", models.values())
+        storage.check_rows(models, found.places, found.read, found.environment)
+        keeper = lease_keeper(ports, ports.engine.prepare("audit", formats_of(models.values())))
         started = RunStarted(
             run_id=run_id,
             command="audit",

@@ -120,7 +120,8 @@ def _option_hint(error: click.NoSuchOption, otherwise: str) -> str:
     if near is not None:
         return near
     if isinstance(command, click.Group) and error.ctx is not None:
-        for name in command.list_commands(error.ctx):
+        # The command most people mean stands for all that have the option.
+        for name in sorted(command.list_commands(error.ctx), key=lambda name: name != "plan"):
             below = command.get_command(error.ctx, name)
             if below and any(error.option_name in (*option.opts, *option.secondary_opts) for option in below.params):
                 return f"options come after the command: `{error.ctx.command_path} {name} {error.option_name}`"

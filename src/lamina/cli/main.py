@@ -82,5 +82,10 @@ def cli() -> None:
 def main() -> NoReturn:
     """The entry point of the `lamina` program."""
     # Imports make many objects and hardly any garbage: looking for it after every 700 is a tenth of a short command.
-    gc.set_threshold(50_000)
-    cli.main()
+    gc.set_threshold(100_000)
+    try:
+        cli.main()
+    finally:
+        # The interpreter looks through all there is before it ends, more than once: a sixth of a short command. Objects
+        # that nothing names any more are let go of all the same, with what they hold.
+        gc.freeze()

@@ -8,19 +8,20 @@ has the same values; with others it is refused.
 from __future__ import annotations
 
 import hmac
+import json
 import re
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lamina.errors import EnvironmentChanged, Location, MisplacedSecret, MissingEnvironmentVariable
+from lamina.errors import EnvironmentChanged, LaminaError, Location, MisplacedSecret, MissingEnvironmentVariable
 from lamina.graph.model import EnvironmentValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from lamina.errors import LaminaError
     from lamina.graph.model import AuditCall, FunctionCall, Model
 
 # Where users write what queries, code and people are given. Everywhere else a value is a name or a setting that
@@ -48,7 +49,10 @@ _SHOWN_FIELDS = tuple(name for name in _OPEN_FIELDS if name not in {"pre_hooks",
 LONG = 8
 """Values from this length on are looked for in the properties of kinds too, whose words shorter ones may be part of."""
 _MARK = re.compile(r"\$\{ENV:(?:(:)|([^}|]*)(?:\|(\w+))?\})")
-# How a value may stand in a text: as it is, and as literals and names are written.
+_SHORT = {0: "\\0", 8: "\\b", 9: "\\t", 10: "\\n", 13: "\\r", ord("\\"): "\\\\"}
+_AS_LITERAL = {code: f"\\{code:03o}" for code in (*range(32), 127)} | _SHORT | {ord("'"): "\\'"}
+# How a value may stand in a text: as it is, as literals and names are written, and without blanks around or between.
+# The names are recorded, so a new way to write gets a new name.
 _SPELLINGS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
         "": lambda value: value,
@@ -57,8 +61,34 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         "json": lambda value: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"),
         "lower": lambda value: value.lower(),
         "upper": lambda value: value.upper(),
+        "literal": lambda value: value.translate(_AS_LITERAL),
+        "plain": lambda value: value.replace("\\", "\\\\").replace("'", "\\'"),
+        "doubled": lambda value: value.translate(_SHORT | {ord("'"): "''"}),
+        "text": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
+        "stripped": lambda value: value.strip(),
+        "joined": lambda value: " ".join(value.split()),
     }
 )
+# A value may be SQL, of which canonical texts keep the literals and nothing else as they are.
+_PART = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_NUMBERED = re.compile(r"part(\d+)")
+
+
+def _spelled(value: str) -> dict[str, str]:
+    """What may stand in a text for a value, by the name of how it is written."""
+    found = {name: spell(value) for name, spell in _SPELLINGS.items()}
+    found |= {f"part{number}": part for number, part in enumerate(_parts(value)) if len(part) >= LONG}
+    # What is left without blanks may be a word like any other.
+    return {name: text for name, text in found.items() if text and len(text) >= min(len(value), LONG)}
+
+
+def _parts(value: str) -> list[str]:
+    return [first or second for first, second in _PART.findall(value)]
+
+
+def _spell(value: str, spelling: str) -> str:
+    numbered = _NUMBERED.fullmatch(spelling)
+    return _parts(value)[int(numbered[1])] if numbered else _SPELLINGS[spelling](value)
 
 
 class Marks:
@@ -68,10 +98,9 @@ class Marks:
         self._values = values
         by_spelling: dict[str, str] = {}
         for name, value in values.items():
-            for spelling, spell in _SPELLINGS.items():
-                if value:
-                    mark = f"{name}|{spelling}" if spelling else name
-                    by_spelling.setdefault(spell(value), f"${{ENV:{mark}}}")
+            for spelling, text in _spelled(value).items():
+                mark = f"{name}|{spelling}" if spelling else name
+                by_spelling.setdefault(text, f"${{ENV:{mark}}}")
         by_spelling.setdefault("${ENV:", "${ENV::")
         self._marks = by_spelling
         longest_first = sorted(by_spelling, key=len, reverse=True)
@@ -89,7 +118,7 @@ class Marks:
         is_escape, name, spelling = found.groups()
         if is_escape:
             return "${ENV:"
-        return _SPELLINGS[spelling or ""](self._values[name]) if name in self._values else found.group()
+        return _spell(self._values[name], spelling or "") if name in self._values else found.group()
 
 
 def names_marked(text: str) -> frozenset[str]:
@@ -142,6 +171,10 @@ def holds_any(value: Any, values: Collection[str]) -> bool:
 
 def _changed(model: Model, change: Callable[[str], str], change_long: Callable[[str], str]) -> Model:
     new = {name: with_texts(getattr(model, name), change) for name in _OPEN_FIELDS}
+    new["columns"] = model.columns and tuple(
+        replace(column, comment=column.comment and change(column.comment)) for column in model.columns
+    )
+    new["grains"] = with_texts(model.grains, change_long)
     return replace(model, kind=with_texts(model.kind, change_long), **new)
 
 
@@ -238,10 +271,9 @@ def without_values(text: str, values: Mapping[str, str]) -> str:
     Short values are only told from other text where they stand by themselves.
     """
     for mark, value in sorted(values.items(), key=lambda item: -len(item[1])):
-        for spelling in dict.fromkeys(spell(value) for spell in _SPELLINGS.values()):
-            found = re.escape(spelling) if len(value) >= LONG else rf"(?<!\w){re.escape(spelling)}(?!\w)"
-            if spelling:
-                text = re.sub(found, mark.replace("\\", r"\\"), text)
+        for spelling in sorted(set(_spelled(value).values()), key=len, reverse=True):
+            found = re.escape(spelling) if len(spelling) >= LONG else rf"(?<!\w){re.escape(spelling)}(?!\w)"
+            text = re.sub(found, mark.replace("\\", r"\\"), text)
     return text
 
 
@@ -252,9 +284,19 @@ def values_in(models: Iterable[Model]) -> dict[str, str]:
 
 def hide_in(error: LaminaError, values: Mapping[str, str]) -> None:
     """Take values out of the words of an error."""
-    for problem in error.problems:
+    for problem in {id(each): each for each in (error, *error.problems)}.values():
         problem.message = without_values(problem.message, values)
         problem.hint = without_values(problem.hint, values) if problem.hint else problem.hint
+
+
+@contextmanager
+def values_hidden(models: Callable[[], Iterable[Model]]) -> Iterator[None]:
+    """What fails inside tells no values of the environment that these models have."""
+    try:
+        yield
+    except LaminaError as error:
+        hide_in(error, values_in(models()))
+        raise
 
 
 class Seal:

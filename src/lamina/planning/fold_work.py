@@ -43,6 +43,9 @@ def fold_work(draft: Draft, model: Model, facts: VersionFacts | None) -> Work:
     missing = _missing(draft, model, EMPTY if begins_anew else covered, flags)
     readiness = _first_ready(split_by_readiness(draft.inputs.graph, model, missing, draft.available, draft.inputs.now))
     if begins_anew:
+        if request is None and facts and not readiness.waiting.intersect(facts.recorded).is_empty:
+            # The rows of before stay until all that they hold can be computed.
+            readiness = replace(readiness, ready=EMPTY, waiting=readiness.waiting.union(readiness.ready))
         is_whole = not readiness.ready.is_empty
         return Work(
             is_whole=is_whole,

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.errors import HistoryLost, NotYetSupported
-from lamina.graph.kinds import folds
+from lamina.graph.dag import Notice
+from lamina.graph.kinds import folds, has_intervals
+from lamina.graph.spans import uses_span
 from lamina.planning.batches import runs_of
-from lamina.planning.replay import has_runs, keeps_history, why_not_continued, with_default_replay
+from lamina.planning.missing import asked_range, model_end
+from lamina.planning.replay import has_runs, keeps_history, never_continued, why_not_continued, with_default_replay
+from lamina.timeline.interval import EMPTY, Interval, Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lamina.errors import PlanError
     from lamina.graph.names import NodeName
-    from lamina.planning.draft import Draft
+    from lamina.planning.draft import Draft, Work
     from lamina.planning.inputs import VersionFacts
-    from lamina.timeline.interval import Intervals
 
 
 def losses(draft: Draft) -> Iterator[PlanError]:
@@ -25,6 +29,34 @@ def losses(draft: Draft) -> Iterator[PlanError]:
     yield from _restated_although_kept(draft)
     yield from _shortened(draft)
     yield from _rebuilt_in_sight(draft)
+
+
+def not_kept_yet(draft: Draft) -> Iterator[Notice]:
+    """What asks for a way to go on after a change that this release does not have, said before anything changes."""
+    inputs, by_default = draft.inputs, []
+    if inputs.command == "run":
+        return
+    for name, model in inputs.graph.models.items():
+        has_default = model.replay_on_change is None and inputs.default_replay != "full"
+        asked = replace(model, replay_on_change=inputs.default_replay) if has_default else model
+        why = never_continued(asked) if keeps_history(asked) and name not in draft.refused else None
+        if why is not None and keeps_history(model) and never_continued(model) is not None:
+            message = f"`{name}` asks to keep its history when it changes, {_NOT_YET} {why}: {_THEN}"
+            yield Notice(code="LAM-WARN-049", message=message, node=name, location=model.location)
+        elif why is not None:
+            by_default.append((name, why))
+    if by_default:
+        (name, why), *others = by_default
+        which = f"`{name}` and {len(others)} more" if others else f"`{name}`"
+        message = (
+            f"`replay_on_change: {inputs.default_replay}` of lamina.yaml has the histories of {which} kept when they "
+            f"change, {_NOT_YET} {why}: {_THEN}"
+        )
+        yield Notice(code="LAM-WARN-049", message=message)
+
+
+_NOT_YET = "which this release cannot do"
+_THEN = "a change is refused, and `--reset` builds anew"
 
 
 def _former(draft: Draft, name: NodeName) -> VersionFacts | None:
@@ -80,27 +112,95 @@ def _restated_although_kept(draft: Draft) -> Iterator[HistoryLost]:
 
 
 def _shortened(draft: Draft) -> Iterator[HistoryLost]:
-    """New versions that the bounds of the command leave without time which the baseline's readers have.
+    """What would come out without time which the baseline's readers have: new versions, and runs that begin anew.
 
     Other environments may hold less, as development asks for: promoting them looks for what is lacking.
     """
     if not draft.is_baseline or draft.inputs.flags.allow_gaps:
         return
     for name, work in draft.works.items():
-        former = _former(draft, name)
-        model = with_default_replay(draft.inputs, draft.inputs.graph.models[name], draft.differences[name])
-        if former is None or name in draft.unready or keeps_history(model):
+        shown = _to_be_replaced(draft, name)
+        if shown is None:
             continue
-        lost = work.left_out.intersect(former.recorded)
-        if not lost.is_empty:
-            yield HistoryLost(
-                f"`{name}` changed, and its new version would lack {_ranges(lost)}, which readers of "
-                f"`{draft.inputs.environment.environment}` have now: `--start` and `--end` leave it out",
-                hint="leave out `--start` and `--end`, or build part of the time in another environment, as with "
-                f"`lamina build dev --start {draft.inputs.flags.start or '…'}`; `--allow-gaps` shows less history",
-                location=draft.inputs.graph.models[name].location,
-                node=name,
-            )
+        is_changed = draft.differences[name].is_version_new
+        what = "changed, and its new version" if is_changed else "would be built anew, and then"
+        for time, why, hint in _reasons_to_lack(draft, name, work, shown):
+            lost = time.intersect(shown.recorded)
+            if not lost.is_empty:
+                yield HistoryLost(
+                    f"`{name}` {what} would lack {_ranges(lost)}, which readers of "
+                    f"`{draft.inputs.environment.environment}` have now: {why}",
+                    hint=f"{hint}; `--allow-gaps` shows less history",
+                    location=draft.inputs.graph.models[name].location,
+                    node=name,
+                )
+                break
+
+
+def _to_be_replaced(draft: Draft, name: NodeName) -> VersionFacts | None:
+    """What readers have now of a model that gets another version, or whose table begins with its first run again."""
+    is_built = name in draft.chosen and not draft.blocked_by[name]
+    if not is_built or name in draft.refused or name in draft.unready or name in draft.reset:
+        return None
+    difference = draft.differences[name]
+    former = _former(draft, name)
+    if former is not None:
+        model = with_default_replay(draft.inputs, draft.inputs.graph.models[name], difference)
+        return None if keeps_history(model) else former
+    facts = draft.facts(name)
+    return facts if draft.works[name].begins_anew and has_runs(facts) and not difference.is_version_new else None
+
+
+def _reasons_to_lack(
+    draft: Draft, name: NodeName, work: Work, shown: VersionFacts
+) -> Iterator[tuple[Intervals, str, str]]:
+    """Time that will not be there, why, and what to do."""
+    start = draft.inputs.flags.start or "…"
+    yield (
+        work.left_out,
+        "`--start` and `--end` leave it out",
+        "leave out `--start` and `--end`, or build part of the time in another environment, as with "
+        f"`lamina build dev --start {start}`",
+    )
+    waiting_for = dict.fromkeys(each.name for each in work.readiness.waiting_for)
+    yield (
+        work.readiness.waiting,
+        f"it waits for {', '.join(f'`{other}`' for other in waiting_for)}",
+        f"`--select +{name}` builds along what is above it; what a signal holds back, only the signal releases",
+    )
+    yield (
+        _before_its_first_run(draft, name, work),
+        "another environment has built that version from later on, and runs never fill in time before their first one",
+        f"`--reset {name}` builds it from the beginning",
+    )
+    yield (
+        _after_this_command(draft, name, work, shown),
+        f"it lies after the time of this command, {draft.inputs.now}",
+        "leave out `--execution-time`, or build in another environment",
+    )
+
+
+def _before_its_first_run(draft: Draft, name: NodeName, work: Work) -> Intervals:
+    """What lies before the first run of a table of runs that goes on from what it holds."""
+    model, facts = draft.inputs.graph.models[name], draft.facts(name)
+    first = facts.recorded.span() if facts is not None and folds(model.kind) and not work.begins_anew else None
+    start = draft.starts[name]
+    return Intervals.of([Interval(start, first.start)]) if first is not None and start < first.start else EMPTY
+
+
+def _after_this_command(draft: Draft, name: NodeName, work: Work, shown: VersionFacts) -> Intervals:
+    """What is shown of the time that a command at this moment does not come to, unless it is there already."""
+    model, facts, now = draft.inputs.graph.models[name], draft.facts(name), draft.inputs.now
+    is_in_time = has_intervals(model.kind) or (folds(model.kind) and uses_span(draft.inputs.graph.models, model))
+    span = shown.recorded.span()
+    # Behind the last whole unit of a coarser schedule nothing is missed before that unit is over.
+    if not is_in_time or span is None or span.end <= now:
+        return EMPTY
+    unbounded = replace(draft.inputs.flags, start=None, end=None)
+    asked = asked_range(model, draft.starts[name], unbounded, now, respects_cron=draft.respects_cron)
+    begin, end = asked.end if asked is not None else draft.starts[name], model_end(model, now) or span.end
+    later = Intervals.of([Interval(begin, end)]) if begin < end else EMPTY
+    return later.minus(facts.recorded) if facts is not None and not work.begins_anew else later
 
 
 def _ranges(time: Intervals) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lamina.errors import BadTime
 from lamina.timeline.cron import Schedule
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 from lamina.timeline.parse import as_end, as_start, parse_time
@@ -90,10 +91,15 @@ def missing_intervals(model: Model, asked: Interval | None, covered: Intervals) 
 
 def with_lookback(model: Model, missing: Intervals, start: Instant, lookback: int) -> Intervals:
     """Missing intervals with `lookback` units before each of their ranges, never before `start`."""
-    earlier = (
-        (max(start, model.grain.add(model.grain.floor(interval.start), -lookback)), interval.start)
-        for interval in missing
-    )
+
+    def before(moment: Instant) -> Instant:
+        try:
+            return max(start, model.grain.add(model.grain.floor(moment), -lookback))
+        except BadTime:
+            # So far back that there is no such time.
+            return start
+
+    earlier = ((before(interval.start), interval.start) for interval in missing)
     return missing.union(Intervals.of(Interval(begin, end) for begin, end in earlier if begin < end))
 
 

@@ -15,7 +15,7 @@ from lamina.planning.draft import ALL_TIME, Draft, Work
 from lamina.planning.explain import explain
 from lamina.planning.fold_work import fold_work
 from lamina.planning.forks import forks_of, with_forks
-from lamina.planning.histories import losses
+from lamina.planning.histories import losses, not_kept_yet
 from lamina.planning.interval_work import interval_work
 from lamina.planning.missing import starts_of
 from lamina.planning.reach import reads_from, reads_until, window_of
@@ -79,6 +79,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         warnings=(
             *inputs.graph.warnings,
             *limitations(inputs.graph, inputs.concurrency),
+            *not_kept_yet(draft),
             *_protected(draft),
             *_kept(draft),
             *_built_anew(draft),

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 def keeps_history(model: Model) -> bool:
-    """Whether a change of the model must not have it built anew."""
-    if not stores_rows(model.kind):
-        return False
+    """Whether a change of the model must not have it built anew; the table of other kinds is made anew each time."""
     policy = getattr(model.kind, "policy", None)
-    if policy is not None and policy.forward_only:
+    if policy is None or not stores_rows(model.kind):
+        return False
+    if policy.forward_only:
         return not (folds(model.kind) and model.replay_on_change == "full")
     return (model.replay_on_change or "full") != "full"
 
@@ -93,12 +93,20 @@ def has_runs(facts: VersionFacts | None) -> TypeGuard[VersionFacts]:
     return facts is not None and (facts.built_at is not None or not facts.recorded.is_empty)
 
 
-def why_not_continued(inputs: PlanInputs, model: Model, difference: Difference, former: VersionFacts) -> str | None:
-    """Where rows of the former version cannot stand in the new one; None where they can."""
+def never_continued(model: Model) -> str | None:
+    """Where no version of the model can go on with the rows of the one before it, whatever changed."""
     if not folds(model.kind):
         return f"for kind {model.kind.name}"
     if (model.replay_on_change or "forward") != "forward":
         return f"with `replay_on_change {model.replay_on_change}`"
+    return None
+
+
+def why_not_continued(inputs: PlanInputs, model: Model, difference: Difference, former: VersionFacts) -> str | None:
+    """Where rows of the former version cannot stand in the new one; None where they can."""
+    never = never_continued(model)
+    if never is not None:
+        return never
     if uses_span(inputs.graph.models, model) == former.recorded.is_empty:
         return "where runs over everything would follow runs that go on in time, or the other way round"
     if difference.reason == "upstream_changed":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CONFIG_FILE = "lamina.yaml"
 WORK_FOLDER = ".lamina"
+_YAML = (".yml", ".yaml")
 EXTERNAL_MODELS_FILES = ("external_models.yaml", "external_models.yml")
 
 
@@ -60,7 +61,7 @@ class ProjectFiles:
     functions: tuple[ProjectFile, ...] = ()
     tests: tuple[ProjectFile, ...] = ()
     unread: tuple[str, ...] = ()
-    """Paths of what lies in `models/` with endings that no model has."""
+    """Paths of what lies in folders of the project with endings that nothing in them has."""
 
 
 def find_root(start: Path) -> Path:
@@ -85,32 +86,32 @@ def find_root(start: Path) -> Path:
 def discover(root: Path) -> ProjectFiles:
     """List the project's files; hidden ones and `__pycache__` do not count. Raises `UnreadableFile`."""
     unread: list[str] = []
-    models = tuple(_walk(root, "models", (".sql", ".py"), unread))
+
+    def walk(folder: str, *endings: str) -> tuple[ProjectFile, ...]:
+        return tuple(_walk(root, folder, endings, unread))
+
+    models = walk("models", ".sql", ".py")
+    sources = (
+        *walk("sources", *_YAML),
+        *walk("external_models", *_YAML),
+        *_single(root, EXTERNAL_MODELS_FILES),
+    )
     return ProjectFiles(
         sql_models=tuple(file for file in models if file.path.lower().endswith(".sql")),
         python_models=tuple(file for file in models if file.path.lower().endswith(".py")),
+        seeds=walk("seeds", ".csv"),
+        macros=walk("macros", ".py"),
+        sources=tuple(sorted(sources, key=lambda file: file.path)),
+        audits=walk("audits", ".sql"),
+        signals=walk("signals", ".py"),
+        python=walk("python", ".py"),
+        functions=walk("functions", ".sql", ".py"),
+        tests=walk("tests", *_YAML),
         unread=tuple(sorted(unread)),
-        seeds=tuple(_walk(root, "seeds", (".csv",))),
-        macros=tuple(_walk(root, "macros", (".py",))),
-        sources=tuple(
-            sorted(
-                (
-                    *_walk(root, "sources", (".yml", ".yaml")),
-                    *_walk(root, "external_models", (".yml", ".yaml")),
-                    *_single(root, EXTERNAL_MODELS_FILES),
-                ),
-                key=lambda file: file.path,
-            )
-        ),
-        audits=tuple(_walk(root, "audits", (".sql",))),
-        signals=tuple(_walk(root, "signals", (".py",))),
-        python=tuple(_walk(root, "python", (".py",))),
-        functions=tuple(_walk(root, "functions", (".sql", ".py"))),
-        tests=tuple(_walk(root, "tests", (".yml", ".yaml"))),
     )
 
 
-def _walk(root: Path, folder: str, endings: tuple[str, ...], unread: list[str] | None = None) -> Iterator[ProjectFile]:
+def _walk(root: Path, folder: str, endings: tuple[str, ...], unread: list[str]) -> Iterator[ProjectFile]:
     """Files below a folder in the order of their paths; links to folders are followed once, after everything else.
 
     Paths of files with other endings are added to `unread`.
@@ -136,7 +137,7 @@ def _walk(root: Path, folder: str, endings: tuple[str, ...], unread: list[str] |
                 (links if entry.is_symlink() else waiting).append(path)
             elif entry.name.lower().endswith(endings):
                 found.append(ProjectFile(path=path, stamp=_stamp(entry, path)))
-            elif unread is not None:
+            else:
                 unread.append(path)
     yield from sorted(found, key=lambda file: file.path)
 

@@ -37,11 +37,17 @@ from lamina.project.unit_tests import read_unit_tests
 from lamina.project.without_models import unimported, unread
 from lamina.reading.audit_references import resolve_audits
 from lamina.reading.audits import bind_audits, read_audit_file
+from lamina.reading.check_columns import missing_in_audits
 from lamina.reading.drafts import Surroundings
+from lamina.reading.kinds import read_kind
 from lamina.reading.plain_values import read_plain_properties
 from lamina.reading.resolve import resolve
 from lamina.reading.standalone_audits import attach_audits, audited_sources, standalone_audits
-from lamina.reading.without_effect import each_place_once
+from lamina.reading.without_effect import each_place_once, no_effect
+from lamina.sql.header.values import KindValue
+from lamina.sql.lexed import check_dialect
+from lamina.sql.macros.expander import PREDEFINED
+from lamina.sql.macros.times import TIME_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,9 +103,11 @@ class Load:
         self._helpers: list[str] = []
         self._bad_rows: list[LaminaError] = []
         self._sound: dict[str, bool] = {}
+        self._columns: dict[str, ColumnFindings] = {}
 
     def build(self) -> Graph:
         """The graph; raises everything wrong at once."""
+        self._check_defaults()
         drafts = [
             *self._read_all(self._files.sql_models, self._sql_file),
             *self._read_all(self._files.python_models, self._python_file),
@@ -193,6 +201,17 @@ class Load:
             ((*self._files.python_models, *self._files.macros, *self._files.signals), read_misplaced),
         ):
             self._notices.extend(self._read_all(files, partial(self._notices_of, read)))
+        for name in sorted((TIME_NAMES | PREDEFINED) & set(self._config.variables)):
+            why = f"in SQL `@{name}` is what it is in every project"
+            self._notices.append(no_effect(f"variable `{name}`", why, self._variable_place(name)))
+
+    def _variable_place(self, name: str) -> Location:
+        text = self._config.text
+        places = (("variables",), ("targets", self._config.target.name, "variables"))
+        return next(
+            (place for path, place in text.keys.items() if path[:-1] in places and str(path[-1]).lower() == name),
+            Location(file=text.file),
+        )
 
     def _notices_of(self, read: Callable[[str, str], tuple[Notice, ...]], file: ProjectFile) -> tuple[Notice, ...]:
         key = combine(self._look.code_key, self._hashes.of(file.path, file.stamp))
@@ -311,14 +330,15 @@ class Load:
         if not isinstance(kind, Seed):
             return ()
         settings = kind.csv_settings
-
-        key = combine(path, self._hashes.of(path), repr(settings))
+        columns = draft.model.columns
+        declared = None if columns is None else tuple(column.name for column in columns)
+        key = combine(path, self._hashes.of(path), repr(settings), declared)
         known = self._earlier(_SEEDS, self._look.code_key)
         if known is None or key not in known.sound:
             with (self._root / path).open("rb") as file:
                 content = file.read(_CHECKED_BYTES + 1)
             is_cut = len(content) > _CHECKED_BYTES
-            problems = problems_in(content[:_CHECKED_BYTES], path, settings, is_cut=is_cut)
+            problems = problems_in(content[:_CHECKED_BYTES], path, settings, declared, is_cut=is_cut)
             if problems:
                 return problems
         self._sound[key] = True
@@ -351,6 +371,19 @@ class Load:
         raise_all(problems)
         return tuple(found)
 
+    def _check_defaults(self) -> None:
+        """Report what is wrong with a default whether or not a model has it; nothing can be read in no dialect."""
+        location = self._config.text.key_location(("defaults", "dialect"))
+        check_dialect(str(self._config.defaults.get("dialect") or "spark"), location)
+        try:
+            around = self._plain_surroundings()
+        except LaminaError as error:
+            self._problems.extend(error.problems)
+            return
+        for each in around.defaults:
+            if isinstance(each.value, KindValue):
+                read_kind(each.value, around.dialect, self._problems)
+
     def _macros(self) -> Macros:
         try:
             return load_macros([self._look.capture(file.path) for file in self._files.macros])
@@ -366,6 +399,7 @@ class Load:
         naming = self._naming()
         graph = resolve_audits(graph, naming, sources, strict_sources=self._config.strict_sources)
         graph = attach_audits(graph, naming, self._standalone, sources)
+        raise_all(missing_in_audits(graph.models, {source.name: source for source in sources}, self._once_per_query()))
         left_out = [*unimported(self._helpers, self._dependencies), *unread(self._files.unread, drafts)]
         return replace(graph, warnings=each_place_once((*graph.warnings, *self._notices, *left_out)))
 
@@ -376,6 +410,11 @@ class Load:
         except LaminaError as error:
             return [problem for problem in error.problems if isinstance(problem, UnknownColumn)]
         return []
+
+    def _once_per_query(self) -> Remember[ColumnFindings]:
+        """Remembers what queries miss, beside what those of models do."""
+        known = self._earlier(_QUERIES, self._look.code_key) or Entry(key="")
+        return _once(known.columns, self._columns)
 
     def _naming(self) -> Naming:
         return Naming(schema=self._config.target.schema, schema_suffix=self._config.target.schema_suffix)
@@ -392,7 +431,7 @@ class Load:
             return replace(found, model=replace(found.model, **kept))
 
         windows: dict[str, Windows] = {}
-        columns: dict[str, ColumnFindings] = {}
+        columns = self._columns = {}
         known = self._earlier(_QUERIES, self._look.code_key) or Entry(key="")
         self._new_entries[_QUERIES] = Entry(key=self._look.code_key, windows=windows, columns=columns)
         return resolve(

@@ -18,7 +18,7 @@ from lamina.sql.header.document import Document
 from lamina.sql.header.read import Header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from lamina.graph.kinds import CsvSettings
     from lamina.reading.drafts import Draft, Surroundings
@@ -62,8 +62,10 @@ def with_content(draft: Draft, path: str, content_hash: str, first_bytes: Callab
     return replace(draft, model=model)
 
 
-def problems_in(content: bytes, path: str, settings: CsvSettings, *, is_cut: bool = False) -> tuple[LaminaError, ...]:
-    """What keeps the file of a seed from being loaded: its encoding, or rows that are not as long as the header.
+def problems_in(
+    content: bytes, path: str, settings: CsvSettings, declared: Sequence[str] | None = None, *, is_cut: bool = False
+) -> tuple[LaminaError, ...]:
+    """What keeps the file of a seed from being loaded: its encoding, its columns, or rows of another length.
 
     Of content that is cut off the last row is left out, as it may be cut too.
     """
@@ -72,6 +74,7 @@ def problems_in(content: bytes, path: str, settings: CsvSettings, *, is_cut: boo
     except LaminaError as error:
         return error.problems
     found: list[LaminaError] = []
+    header: Sequence[str] = ()
     width: int | None = None
     last: tuple[int, int] | None = None
     try:
@@ -80,13 +83,41 @@ def problems_in(content: bytes, path: str, settings: CsvSettings, *, is_cut: boo
                 found.append(ragged_row(path, last[0], last[1], width or 0))
                 if len(found) == _MOST_PROBLEMS:
                     return tuple(found)
-            width = len(fields) if width is None else width
+            if width is None:
+                width, header = len(fields), [name.strip() for name in fields]
             last = (line, len(fields))
     except CsvFault as error:
         return (*found, *(() if is_cut else (unreadable_line(path, error),)))
     if last is not None and last[1] != width and not is_cut:
         found.append(ragged_row(path, last[0], last[1], width or 0))
+    if width is None:
+        found.append(_empty(path))
+    elif declared is not None:
+        found.extend(_other_columns(header, declared, path))
     return tuple(found)
+
+
+def _empty(path: str) -> BadSeed:
+    return BadSeed(
+        f"`{path}` is empty",
+        hint="the first row of a seed holds the names of its columns",
+        location=Location(file=path, line=1),
+    )
+
+
+def _other_columns(header: Sequence[str], declared: Sequence[str], path: str) -> Iterator[BadSeed]:
+    """The error of a file that does not have the columns that its model declares, or has others."""
+    wanted, given = ({name.casefold() for name in names} for names in (declared, header))
+    missing = [f"`{name}`" for name in declared if name.casefold() not in given]
+    extra = [f"`{name}`" for name in header if name.casefold() not in wanted]
+    said = [f"{', '.join(missing)} declared but not in the file"] if missing else []
+    said += [f"{', '.join(extra)} in the file but not declared"] if extra else []
+    if said:
+        yield BadSeed(
+            f"seed `{path}` does not have the declared columns: {'; '.join(said)}",
+            hint="make the file's header and `columns` agree",
+            location=Location(file=path, line=1),
+        )
 
 
 def read_columns(content: bytes, path: str, settings: CsvSettings) -> tuple[str, ...]:
@@ -103,9 +134,7 @@ def read_columns(content: bytes, path: str, settings: CsvSettings) -> tuple[str,
     except CsvFault as error:
         raise BadSeed(f"`{path}` cannot be read as CSV: {error}", location=place) from None
     if not names:
-        raise BadSeed(
-            f"`{path}` is empty", hint="the first row of a seed holds the names of its columns", location=place
-        )
+        raise _empty(path)
     seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name:

@@ -42,6 +42,8 @@ _WITHOUT_EFFECT = {
     "gateway": "there are no gateways here; `targets` say where tables live",
     "start": "what is read of a table follows from the models that read it",
 }
+# What may stand beside `sources`; other tools number their files.
+_FILE_KEYS = ("sources", "version")
 _COLUMN_KEYS = ("name", "type", "data_type", "description")
 
 
@@ -86,6 +88,7 @@ class _Reader:
         value = self._text.value
         path: YamlPath = ()
         if isinstance(value, Mapping) and "sources" in value:
+            self._checked.keys(value, (), _FILE_KEYS, "a file of external tables")
             value, path = value["sources"], ("sources",)
         yield from self._entries(value, path)
 
@@ -204,22 +207,28 @@ class _Reader:
         if value is None:
             return None
         found: list[Column] = []
+        seen: dict[str, str] = {}
         if isinstance(value, Mapping):
             for name, given in value.items():
-                found.extend(self._column(str(name), given, (*path, name)))
+                found.extend(self._column(str(name), given, (*path, name), seen))
         elif isinstance(value, list):
             for number, given in enumerate(value):
-                name = given.get("name") if isinstance(given, Mapping) else given
+                own = given if isinstance(given, Mapping) else None
+                name = given if own is None else own.get("name")
                 if isinstance(name, str):
-                    found.extend(self._column(name, given if isinstance(given, Mapping) else None, (*path, number)))
+                    found.extend(self._column(name, own, (*path, number), seen))
                 else:
                     self._refuse((*path, number), "must be a column with a `name`")
         else:
             self._refuse(path, "must map names of columns to types")
         return tuple(found)
 
-    def _column(self, name: str, given: Any, path: YamlPath) -> Iterator[Column]:
+    def _column(self, name: str, given: Any, path: YamlPath, seen: dict[str, str]) -> Iterator[Column]:
         comment = None
+        if name.lower() in seen:
+            why = f"columns `{seen[name.lower()]}` and `{name}` are the same: case does not count"
+            self._checked.contradict(path, why, "remove one of them")
+        seen[name.lower()] = name
         if isinstance(given, Mapping):
             self._checked.keys(given, path, _COLUMN_KEYS, "a column")
             comment = given.get("description")

@@ -14,7 +14,7 @@ from lamina.reading.drafts import WrittenReference
 from lamina.reading.texts import kept_text
 from lamina.sql.lexed import lex
 from lamina.sql.macros.expand import expand
-from lamina.sql.macros.names import macro_names
+from lamina.sql.macros.names import macro_names, place_of_variable
 from lamina.sql.macros.scope import MacroScope
 from lamina.sql.macros.times import SPARK_DIALECTS, stray_signs
 from lamina.sql.query import analyse_query
@@ -188,7 +188,7 @@ def _expand(
                 "`@this_model` has no value here: rows are in no table of the model until all of its batch went well",
                 hint="name the model itself to read the rows it has so far; what is for its view belongs between"
                 " `ON_VIRTUAL_UPDATE_BEGIN;` and `ON_VIRTUAL_UPDATE_END;`",
-                location=fragment.location,
+                location=place_of_variable(fragment, "this_model"),
             )
         )
     return expansion
@@ -210,7 +210,7 @@ def _times_without_value(
         DefinitionError(
             f"`@{name}` has no value in {place}",
             hint=f"use `@execution_ds` and its like, or {instead}",
-            location=fragment.location,
+            location=place_of_variable(fragment, name),
         )
         for name in sorted(expansion.times_used)
         if name.startswith(("start_", "end_"))

@@ -21,6 +21,8 @@ from lamina.graph.kinds import (
     Seed,
     View,
     folds,
+    may_be_restated,
+    needs_partitions,
 )
 from lamina.graph.spans import uses_span
 from lamina.reading.without_effect import RUN_DESPITE_UNCHANGED, no_effect, no_effect_yet
@@ -57,6 +59,7 @@ class Rule:
 
 _WHOLE = "a model of this kind is computed whole, not by units of time"
 _PARENTS = "a model of this kind is built once everything above it is, and follows whatever changes there"
+_ANEW = "the table of a model of this kind is made anew each time"
 _NO_TABLE = "a model of this kind has no table"
 _INSIDE = "its query is put into the models that read it, and theirs count"
 HEADER = (
@@ -72,6 +75,7 @@ HEADER = (
     Rule(keys=("wait_for_parents", "follow_rewrites"), why=_PARENTS, kinds=(Full, View, Embedded, Seed)),
     Rule(keys=("table_format", "storage_format", "seed_copy"), why=_NO_TABLE, kinds=(View, Embedded)),
     Rule(keys=("replay_on_change", "query_change_backfill"), why=_NO_TABLE, kinds=(View, Embedded)),
+    Rule(keys=("replay_on_change", "query_change_backfill"), why=_ANEW, kinds=(Full, Seed), unless="full"),
     Rule(
         keys=("physical_properties", "table_properties"),
         why=f"{_NO_TABLE}; `virtual_properties` are those of the view that readers see",
@@ -97,7 +101,9 @@ IN_KIND = (
 )
 """What is said about properties inside of `kind X (…)`."""
 
-_OF_TIME = ("batch_size", "lookback", "end", "allow_partials", "wait_for_parents")
+_OF_TIME = ("batch_size", "lookback", "end", "interval_unit", "allow_partials", "wait_for_parents")
+_REWRITES = "follow_rewrites"
+_WITHOUT_TIME = {*_OF_TIME, _REWRITES}
 
 
 def unheeded(node: str, kind: Kind, header: Iterable[Property], in_kind: Iterable[Property]) -> Iterator[Notice]:
@@ -128,9 +134,12 @@ def _restatements(node: str, in_kind: Mapping[str, Property]) -> Iterator[Notice
 
 def without_time(models: Mapping[NodeName, Model], model: Model, given: Mapping[str, Location]) -> Iterator[Notice]:
     """What is about time, of a model whose query asks about none; known once the models that it embeds are."""
-    if not folds(model.kind) or not any(key in given for key in _OF_TIME) or uses_span(models, model):
+    if not folds(model.kind) or given.keys().isdisjoint(_WITHOUT_TIME) or uses_span(models, model):
         return
     for key in _OF_TIME:
         if key in given:
             why = "its query asks about no time (`@start_ds`, `@end_ds` and the like), so one run computes everything"
             yield no_effect(f"`{key}` of `{model.name}`", why, given[key], model.name)
+    if _REWRITES in given and needs_partitions(model.kind) and may_be_restated(model.kind):
+        why = "its query asks about no time, so every run replaces all partitions that occur, whatever changed above"
+        yield no_effect(f"`{_REWRITES}` of `{model.name}`", why, given[_REWRITES], model.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.errors import BadPythonModel, LaminaError, SyntaxProblem, raise_all
+from lamina.errors import BadPythonModel, DefinitionError, LaminaError, SyntaxProblem, raise_all
 from lamina.reading.body import macro_scope
 from lamina.reading.header_macros import expand_properties
 from lamina.reading.model_header import ModelReader
@@ -108,12 +108,22 @@ def _blueprints(
     if found is None or isinstance(found.value, Null):
         return [_NOTHING]
     try:
-        (expanded,) = expand_properties((found,), macro_scope(surroundings, _NOTHING), dialect)
+        expanded = next(iter(expand_properties((found,), macro_scope(surroundings, _NOTHING), dialect)), None)
     except LaminaError as error:
         problems.extend(error.problems)
         return []
+    items = as_items(expanded.value) if expanded is not None else ()
+    if expanded is None or not items:
+        # Without this the file would be no model and no error.
+        problems.append(
+            DefinitionError(
+                "`blueprints` names none, so the file makes no model",
+                hint="add one, or leave `blueprints` out; `enabled false` says that there shall be no model",
+                location=found.location,
+            )
+        )
+        return []
     block = Block.of("MODEL", (expanded,), found.location, dialect, problems)
-    items = as_items(expanded.value)
     if items and all(isinstance(item, Pair) for item in items):
         return [MappingProxyType(block.variables(expanded.value, "blueprints"))]
     return [MappingProxyType(block.variables(item, "blueprints")) for item in items]

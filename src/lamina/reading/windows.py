@@ -163,10 +163,7 @@ class _Reader:
             for read in part.reads
         ]
         waiting += [
-            self._model.references[name]
-            for text in _reading_for_themselves(self._model)
-            for name in tables_read(text)
-            if name in self._model.references
+            self._model.references[name] for name in _read_by_statements(self._model) if name in self._model.references
         ]
         found: set[NodeName] = set()
         while waiting:
@@ -222,6 +219,21 @@ def _views(model: Model) -> list[SessionView]:
     """The temporary views that a query may read, and whose own queries can take their place."""
     found = (session_view(text) for text in _statements(model)[0])
     return [view for view in found if view is not None and view.can_be_put_in]
+
+
+def _read_by_statements(model: Model) -> set[str]:
+    """The names in statements whose reading is not part of the query's, and in the temporary views that they read."""
+    views: dict[str, list[str]] = {}
+    for view in _views(model):
+        views.setdefault(view.name, []).append(view.query or "")
+    waiting = [name for text in _reading_for_themselves(model) for name in tables_read(text)]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [behind for query in views.get(name, ()) for behind in tables_read(query)]
+    return found
 
 
 def _reading_for_themselves(model: Model) -> Iterator[str]:

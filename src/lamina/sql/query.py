@@ -202,7 +202,9 @@ def _projection_comments(written: str, dialect: str, query: ParsedQuery) -> Mapp
     if select is None or len(spans) != len(select.expressions):
         return {}
     begin = max((token.end + 1 for token in tokens if token.end < spans[0][0]), default=0)
-    end = next((token.start for token in tokens if token.start >= spans[-1][1]), len(written))
+    # Some dialects allow a comma behind the last projection; its comment may stand behind that.
+    behind_last = (token for token in tokens if token.start >= spans[-1][1])
+    end = next((token.start for token in behind_last if token.token_type is not TokenType.COMMA), len(written))
     pattern = comment_pattern(dialect)
     found: dict[int, dict[_Place, list[str]]] = {}
     for comment in _comments(written, tokens, pattern):
@@ -242,16 +244,19 @@ def _owner(index: int, before: str, after: str | None) -> tuple[int, _Place] | N
 
 
 def _projection_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Start and end of each projection of the first SELECT outside of parentheses."""
+    """Start and end of each projection of the first SELECT outside of parentheses but those that all begins with."""
     spans: list[tuple[int, int]] = []
+    around = next((index for index, token in enumerate(tokens) if token.token_type is not TokenType.L_PAREN), 0)
     depth = 0
     inside = False
     first: Token | None = None
     last: Token | None = None
-    for token in tokens:
+    for token in tokens[around:]:
         kind = token.token_type
         if kind in _CLOSING:
             depth -= 1
+        if inside and depth < 0:
+            break
         if not inside:
             inside = kind is TokenType.SELECT and depth == 0
         elif depth == 0 and kind in _AFTER_PROJECTIONS and not _is_part(kind, last):
@@ -269,8 +274,10 @@ def _projection_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def _is_part(kind: TokenType, before: Token | None) -> bool:
-    """Whether a word that may end the projections is part of one: `* EXCEPT (…)`, `a IS DISTINCT FROM b`."""
+    """Whether a word that may end the projections is part of one: `* EXCEPT (…)`, `a IS DISTINCT FROM b`, `t.limit`."""
     if before is None:
         return False
+    if before.token_type in {TokenType.DOT, TokenType.ALIAS}:
+        return True
     is_option = kind is TokenType.EXCEPT and before.token_type is TokenType.STAR
     return is_option or (kind is TokenType.FROM and before.token_type is TokenType.DISTINCT)

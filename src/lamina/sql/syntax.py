@@ -188,10 +188,12 @@ def generate(tree: exp.Expr, location: Location | None = None, dialect: str = SP
             identifier.set("quoted", True)
     try:
         translated = tree.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
-    except UnsupportedError as error:
+    except (UnsupportedError, ValueError) as error:
+        # The parser has no errors of its own for values it cannot write, such as numbers of thousands of digits.
         target = "Spark" if is_spark(dialect) else f"`{dialect}`"
+        said = str(error).splitlines() or ["it cannot be written"]
         raise SyntaxProblem(
-            f"the SQL cannot be translated to {target}: {str(error).splitlines()[0]}",
+            f"the SQL cannot be translated to {target}: {said[0]}",
             hint="write this part in Spark's SQL, with `dialect spark`",
             location=location,
         ) from error

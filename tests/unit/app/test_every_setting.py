@@ -10,13 +10,20 @@ import json
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lamina.app.ports.engine import WriteRequest
 from lamina.errors import LaminaError
-from lamina.graph.kinds import IncrementalByUniqueKey, ScdType2ByColumn, ScdType2ByTime
+from lamina.graph.kinds import (
+    IncrementalByPartition,
+    IncrementalByUniqueKey,
+    IncrementalUnmanaged,
+    ScdType2ByColumn,
+    ScdType2ByTime,
+)
 from lamina.graph.names import Naming
 from lamina.reading.effects import DOCUMENTATION, HEADER, IN_KIND
 from lamina.reading.kinds import PROPERTIES
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[3] / "src" / "lamina"
+
 NEEDED = {
     "SEED": {"path": "'a.csv'"},
     "INCREMENTAL_BY_TIME_RANGE": {"time_column": "ds"},
@@ -45,6 +54,11 @@ NEEDED = {
 PARTITIONED = ("INCREMENTAL_BY_PARTITION", "INCREMENTAL_UNMANAGED")
 FOLDS = ("INCREMENTAL_BY_UNIQUE_KEY", "INCREMENTAL_UNMANAGED", "SCD_TYPE_2_BY_TIME", "SCD_TYPE_2_BY_COLUMN")
 ALWAYS_FORWARD = ("INCREMENTAL_UNMANAGED", "SCD_TYPE_2_BY_TIME", "SCD_TYPE_2_BY_COLUMN")
+
+HISTORY = (
+    *("unique_key", "valid_from_name", "valid_to_name", "time_data_type"),
+    *("invalidate_hard_deletes", "updated_at_name"),
+)
 
 VALUES = {
     "batch_size": "2",
@@ -134,8 +148,6 @@ ELSEWHERE = {
 OTHERWISE = {
     ("SEED", "path"): "files are read when the project is loaded; tests/project/test_files.py",
     ("SEED", "column_descriptions"): "columns are read when the project is loaded; tests/project/test_files.py",
-    ("SEED", "replay_on_change"): "the content of this seed does not change",
-    ("SEED", "query_change_backfill"): "the content of this seed does not change",
     ("EMBEDDED", "description"): "tells people something: there is no table to show it",
     ("EMBEDDED", "column_descriptions"): "tells people something: there is no table to show it",
     ("EMBEDDED", "columns"): "what a star over it gives; tests/unit/reading/test_resolve.py",
@@ -180,10 +192,37 @@ class Recorder:
             return found
 
         def call(*arguments: Any, **options: Any) -> Any:
-            self.asked.append(_plain(f"{name} {arguments} {options}"))
+            self.asked.append(_plain(f"{name} {tuple(_heeded(argument) for argument in arguments)} {options}"))
             return found(*(_foldable(argument) for argument in arguments), **options)
 
         return call
+
+
+HEEDED = {
+    IncrementalByUniqueKey: ("unique_key", "when_matched", "merge_filter", "order_by"),
+    IncrementalByPartition: (),
+    IncrementalUnmanaged: ("insert_overwrite",),
+    ScdType2ByTime: (*HISTORY, "updated_at_as_valid_from"),
+    ScdType2ByColumn: (*HISTORY, "columns", "execution_time_as_valid_from"),
+}
+"""What the engine heeds of the kinds that it is handed whole; that it is handed something else is no use of it."""
+
+PUT_IN_BY = {
+    IncrementalByUniqueKey: ("spark/kinds/upsert.py", "spark/kinds/merge.py"),
+    IncrementalUnmanaged: ("graph/kinds.py",),
+    ScdType2ByTime: ("spark/kinds/scd_type_2.py",),
+    ScdType2ByColumn: ("spark/kinds/scd_type_2.py",),
+}
+"""Where it is heeded."""
+
+
+def _heeded(argument: Any) -> Any:
+    if not isinstance(argument, WriteRequest) or argument.fold is None:
+        return argument
+    kind = argument.fold.kind
+    told: Any = (kind.name, {name: getattr(kind, name) for name in HEEDED[type(kind)]})
+    # In units rows are compared with those of recorded time, and what is put in once is not.
+    return replace(argument, fold=replace(argument.fold, kind=told), grain=None)
 
 
 def _foldable(argument: Any) -> Any:
@@ -278,6 +317,14 @@ def _bodies(name: str) -> tuple[str, ...]:
 
 BUILT = [name for name in PROPERTIES if name not in {"CUSTOM", "MANAGED", "EXTERNAL"}]
 IN_KINDS = [(name, key) for name in BUILT for key in PROPERTIES[name] if (name, key) not in OTHERWISE]
+TIMELESS = ("INCREMENTAL_BY_PARTITION", "INCREMENTAL_UNMANAGED", "SCD_TYPE_2_BY_TIME", "SCD_TYPE_2_BY_COLUMN")
+ABOUT_TIME = (
+    *("end", "interval_unit", "allow_partials", "wait_for_parents", "follow_rewrites"),
+    *("forward_only", "replay_on_change", "query_change_backfill"),
+)
+"""What kinds that fold heed in ways of their own."""
+KEPT_UNLESS_SAID = ("forward_only", "replay_on_change", "query_change_backfill")
+"""Of which these kinds have the other default."""
 GENERAL = ("FULL", "VIEW", "EMBEDDED", "SEED", "INCREMENTAL_BY_TIME_RANGE", "INCREMENTAL_BY_UNIQUE_KEY")
 OF_HEADERS = [
     (name, key)
@@ -285,12 +332,19 @@ OF_HEADERS = [
     for key in HEADER_PROPERTIES
     if key not in ELSEWHERE and (name, key) not in OTHERWISE
 ]
+OF_HEADERS += [(name, key) for name in TIMELESS for key in ABOUT_TIME]
 
 
 def test_the_values_cover_every_property():
     in_kinds = {key for keys in PROPERTIES.values() for key in keys}
     assert in_kinds <= {*VALUES, "forward_only", "disable_restatement"}
     assert set(HEADER_PROPERTIES) == {*OF_HEADER, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("kind", PUT_IN_BY, ids=lambda kind: kind.__name__)
+def test_what_counts_as_heeded_is_read_where_rows_are_put_in(kind: type):
+    texts = [(ROOT / file).read_text() for file in PUT_IN_BY[kind]]
+    assert [name for name in HEEDED[kind] if not any(re.search(rf"\bkind\.{name}\b", text) for text in texts)] == []
 
 
 def test_what_is_said_to_have_no_effect_exists():
@@ -323,7 +377,10 @@ def test_a_property_of_a_kind_does_something_or_is_said_to_do_nothing(name: str,
 @pytest.mark.parametrize(("name", "key"), OF_HEADERS, ids=lambda value: value)
 def test_a_property_of_a_header_does_something_or_is_said_to_do_nothing(name: str, key: str):
     for body in _bodies(name):
-        assert _life(name, {}, f", {key} {OF_HEADER[key]}", body) != _life(name, {}, "", body), body
+        value = OF_HEADER[key]
+        if name in TIMELESS:
+            value = {"true": "false", "forward": "full"}.get(value, value) if key in KEPT_UNLESS_SAID else value
+        assert _life(name, {}, f", {key} {value}", body) != _life(name, {}, "", body), body
 
 
 @pytest.mark.parametrize("name", ["INCREMENTAL_BY_TIME_RANGE", "INCREMENTAL_BY_UNIQUE_KEY"])

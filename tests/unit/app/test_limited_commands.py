@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from lamina.errors import HistoryLost
+from lamina.graph.kinds import IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.names import NodeName
 from lamina.sql.lineage.input_windows import InputWindow, Offset
 from lamina.timeline.interval import MICROS_PER_DAY
 from tests.kit.app import LEASE_TIME, Killed, Place, january, orders, reading
-from tests.kit.models import daily, ranges
+from tests.kit.models import daily, model, ranges
 
 TWO_DAYS_BACK = InputWindow(lower=Offset(base="start", micros=-2 * MICROS_PER_DAY), upper=Offset(base="end"))
 
@@ -81,3 +82,118 @@ def test_another_environment_reaches_as_far_as_what_an_interrupted_restatement_o
     one.project.change(orders("y"))
     one.build("2024-01-09", "dev")
     assert one.covered("shop.orders", "dev") == ranges(("2024-01-01", "2024-01-06"))
+
+
+# --- history that readers have does not get shorter by any other flag -------------------------------------------------
+JANUARY = ranges(("2024-01-01", "2024-01-06"))
+
+
+def log(text: str = "x"):
+    policy = IncrementalPolicy(forward_only=True, disable_restatement=False)
+    query = f"SELECT ds, {text} FROM shop.orders WHERE ds BETWEEN @start_ds AND @end_ds"
+    return model("shop.log", ["shop.orders"], kind=IncrementalUnmanaged(policy=policy), query=query, start="2024-01-01")
+
+
+def robbed(*above: object) -> Place:
+    """A place in which two days of a parent are open again, because computing them anew was interrupted."""
+    one = Place(orders(), *above, sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    with pytest.raises(Killed):
+        one.dying("write.intent").build(
+            "2024-01-06", restate=("shop.orders",), start="2024-01-02", end="2024-01-03", select=("shop.orders",)
+        )
+    one.clock.advance(LEASE_TIME)
+    return one
+
+
+def test_a_changed_model_is_not_shortened_by_an_earlier_time_of_the_command():
+    one = Place(orders(), sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    one.project.change(orders("y"))
+    with pytest.raises(HistoryLost, match=r"would lack.*lies after the time of this command") as caught:
+        one.build("2024-01-03")
+    assert "`--allow-gaps`" in (caught.value.hint or "")
+    assert len(one.rows("shop.orders")) == 5
+    assert "`--execution-time`" in (caught.value.hint or "")
+    one.build("2024-01-03", "dev")
+    one.build("2024-01-03", allow_gaps=True)
+    assert one.covered("shop.orders") == ranges(("2024-01-01", "2024-01-03"))
+
+
+def test_a_version_that_was_shown_before_is_not_shown_again_without_what_came_since():
+    one = Place(orders(), sources={"raw.orders": january(31)})
+    one.build("2024-01-03")
+    one.project.change(orders("y"))
+    one.build("2024-01-06")
+    one.project.change(orders())
+    with pytest.raises(HistoryLost):
+        one.build("2024-01-04")
+    assert len(one.rows("shop.orders")) == 5
+    one.build("2024-01-06")
+    assert one.covered("shop.orders") == JANUARY
+
+
+def test_a_changed_model_keeps_its_readers_while_a_parent_does_not_cover_what_they_have():
+    def child(text: str):
+        return reading("shop.child", "shop.orders", kind=daily(), text=text, partitioned_by=("ds",))
+
+    one = robbed(child("x"))
+    one.project.change(orders(), child("y"))
+    with pytest.raises(HistoryLost, match=r"would lack.*waits for `shop\.orders`") as caught:
+        one.build("2024-01-06", select=("shop.child",))
+    assert "`--select +shop.child`" in (caught.value.hint or "")
+    assert len(one.rows("shop.child")) == 5
+    one.build("2024-01-06", select=("+shop.child",))
+    assert [text[:7] for _, text in one.rows("shop.child")] == ["child:y"] * 5
+
+
+def test_a_table_of_runs_is_not_built_anew_shorter():
+    one = robbed(log())
+    for now, options in (("2024-01-03", {"select": ("+shop.log",)}), ("2024-01-06", {"select": ("shop.log",)})):
+        with pytest.raises(HistoryLost, match="would lack"):
+            one.build(now, restate=("shop.log",), **options)
+        assert one.covered("shop.log") == JANUARY
+    one.build("2024-01-06", restate=("shop.log",))
+    assert one.covered("shop.log") == JANUARY
+
+
+@pytest.mark.parametrize("bound", [{"start": "2024-01-05"}, {"end": "2024-01-02"}], ids=["start", "end"])
+def test_bounds_do_not_shorten_a_table_of_runs_that_was_about_to_be_built_anew(bound: dict[str, str]):
+    one = Place(orders(), log(), sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    with pytest.raises(Killed):
+        one.dying("write.intent").build("2024-01-06", restate=("shop.log",))
+    one.clock.advance(LEASE_TIME)
+    assert one.covered("shop.log").is_empty
+    with pytest.raises(HistoryLost, match="would lack"):
+        one.build("2024-01-06", **bound)
+    one.build("2024-01-06")
+    assert one.covered("shop.log") == JANUARY
+
+
+@pytest.mark.parametrize("command", ["build", "run"])
+def test_a_table_of_runs_that_was_about_to_be_built_anew_waits_for_all_that_it_showed(command: str):
+    one = robbed(log())
+    with pytest.raises(Killed):
+        one.dying("write.intent").build("2024-01-06", restate=("shop.log",), select=("shop.log",), allow_gaps=True)
+    one.clock.advance(LEASE_TIME)
+    assert one.covered("shop.log").is_empty
+    getattr(one, command)("2024-01-06", select=("shop.log",))
+    assert one.covered("shop.log").is_empty
+    assert "a5" in str(one.rows("shop.log"))
+    getattr(one, command)("2024-01-06")
+    assert one.covered("shop.log") == JANUARY
+
+
+def test_a_table_of_runs_that_another_environment_began_later_is_not_taken_over():
+    one = Place(orders(), log(), sources={"raw.orders": january(31)})
+    one.build("2024-01-06")
+    one.project.change(orders(), replace(log("y"), replay_on_change="full"))
+    one.build("2024-01-06", "dev", start="2024-01-03")
+    assert one.covered("shop.log", "dev") == ranges(("2024-01-03", "2024-01-06"))
+    with pytest.raises(HistoryLost, match=r"would lack \[2024-01-01T00:00:00Z, 2024-01-03T00:00:00Z\)") as caught:
+        one.build("2024-01-06")
+    assert "`--reset shop.log`" in (caught.value.hint or "")
+    assert one.covered("shop.log") == JANUARY
+    one.build("2024-01-06", reset=("shop.log",))
+    assert one.covered("shop.log") == JANUARY

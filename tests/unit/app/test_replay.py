@@ -10,7 +10,7 @@ import pytest
 
 from lamina.app.ports.events import Retried
 from lamina.errors import EngineError, HistoryLost, NotYetSupported, TransientFailure
-from lamina.graph.kinds import IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
+from lamina.graph.kinds import Full, IncrementalByUniqueKey, IncrementalPolicy, IncrementalUnmanaged
 from lamina.graph.model import Model
 from lamina.timeline.interval import Interval
 from tests.kit.app import Killed, Place, Process, Running, january, sleeping, statuses
@@ -277,3 +277,62 @@ def test_the_projects_policy_never_rebuilds_in_silence_what_cannot_go_on():
     )
     with pytest.raises(NotYetSupported):
         place.build("2024-01-04")
+
+
+def asking(kind: Any, **settings: Any) -> list[str]:
+    """What a first plan says of a model that asks to keep its history."""
+    return said(model("shop.days", ["raw.orders"], kind=kind, start="2024-01-01", **settings))
+
+
+def said(*models: Model, policy: str = "full", command: str = "plan") -> list[str]:
+    place = Place(*models, sources={"raw.orders": january(3)})
+    place.project.configure(replay_on_change=policy)
+    if command == "run":
+        place.build("2024-01-03")
+    report = getattr(place.process(), command)("2024-01-03")
+    return [notice.message for notice in report.plan.warnings if notice.code == "LAM-WARN-049"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words"),
+    [
+        (replace(daily(), policy=IncrementalPolicy(forward_only=True)), {}, "kind INCREMENTAL_BY_TIME_RANGE"),
+        (daily(), {"replay_on_change": "forward"}, "kind INCREMENTAL_BY_TIME_RANGE"),
+        (daily(), {"replay_on_change": "bounded-7d"}, "kind INCREMENTAL_BY_TIME_RANGE"),
+        (KEPT_UPSERT, {"replay_on_change": "bounded-7d"}, "with `replay_on_change bounded-7d`"),
+    ],
+)
+def test_a_policy_that_cannot_be_carried_out_is_said_before_anything_changes(
+    kind: Any, settings: dict[str, Any], words: str
+):
+    (message,) = asking(kind, **settings)
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(daily(), {}), (daily(), {"replay_on_change": "full"}), (KEPT_UPSERT, {}), (APPEND, {}), (Full(), {})],
+)
+def test_nothing_is_said_of_policies_that_are_carried_out(kind: Any, settings: dict[str, Any]):
+    assert asking(kind, **settings) == []
+
+
+def test_the_projects_policy_is_said_once_for_all_models_that_cannot_follow_it():
+    days = [model(f"shop.d{n}", ["raw.orders"], kind=daily(), start="2024-01-01") for n in range(3)]
+    (message,) = said(*days, upserts("x"), policy="forward")
+    assert "`shop.d0` and 2 more" in message
+    (message,) = said(upserts("x"), history(query="SELECT ds, x FROM raw.orders"), policy="bounded-7d")
+    assert "and 1 more" in message
+    assert said(*days, policy="forward", command="run") == []
+
+
+def test_a_table_that_is_made_anew_each_time_has_no_history_that_a_change_could_lose():
+    place = Place(
+        model("shop.whole", ["raw.orders"], replay_on_change="forward"),
+        sources={"raw.orders": january(3)},
+    )
+    place.build("2024-01-03")
+    place.project.change(
+        model("shop.whole", ["raw.orders"], replay_on_change="forward", query="SELECT ds, 'y' AS x FROM raw.orders")
+    )
+    assert place.build("2024-01-03").status == "succeeded"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lamina.app.requests import AuditsRequest, PromoteRequest
 from lamina.errors import LaminaError, StateMissing, StorageMissing
 from lamina.graph.kinds import IncrementalUnmanaged, View
 from lamina.identity.naming import version_folder
 from lamina.state.memory import MemoryStateStore
 from tests.kit.app import LEASE_TIME, Killed, Place, orders, reading, shop
 from tests.kit.models import instant, model
+from tests.unit.app.test_audit_records import call, with_audits
+from tests.unit.app.test_audits_apart import alone
 
 NOW = "2024-01-05"
 
@@ -20,9 +25,9 @@ def physical(place: Place, name: str, environment: str = "prod") -> str:
     return pointer.physical
 
 
-def lose(place: Place, name: str, below: str = "") -> None:
+def lose(place: Place, name: str, below: str = "", environment: str = "prod") -> None:
     """Have a model's folders, or one of its partitions, no longer be there."""
-    where = physical(place, name)
+    where = physical(place, name, environment)
     if not below:
         place.catalog.gone.add(f"{version_folder(where, place.store.store_id)}/")
         return
@@ -304,3 +309,64 @@ def test_far_away_only_what_a_batch_reads_is_looked_for():
     process.build("2024-01-06", select=("shop.orders",))
     asked = {folder.split("/")[1].partition("__v_")[0] for folder in process.engine.looked_for}
     assert asked == {"orders"}
+
+
+# --- whoever asks or shows instead of computing -----------------------------------------------------------------------
+def audited(place: Place, **options):
+    return place.process().application().audit(AuditsRequest(now=instant(NOW), **options))
+
+
+@pytest.mark.parametrize("below", ["", "2024-01-02"], ids=["all", "one partition"])
+def test_audits_are_not_asked_about_what_is_left(below: str):
+    place = built(
+        replace(reading("shop.other", "raw.orders"), standalone_audits=(alone(),)),
+        with_audits(reading("shop.seen", "shop.orders", kind=View()), call("visible", "2")),
+    )
+    lose(place, "shop.orders", below)
+    before = place.catalog.everything()
+    assert told(lambda: audited(place)) == ["shop.orders"]
+    assert told(lambda: audited(place, select=("shop.seen",))) == ["shop.orders"]
+    assert audited(place, select=("shop.totals",)).status == "nothing_to_do"
+    assert place.catalog.everything() == before
+
+
+@pytest.mark.parametrize("is_far_away", [False, True])
+def test_a_new_audit_is_not_asked_about_what_is_left(is_far_away: bool):
+    place = built()
+    lose(place, "shop.orders", below="2024-01-02")
+    place.catalog.is_far_away = is_far_away
+    place.project.change(with_audits(orders(), call()), *place.project.models[1:])
+    assert told(lambda: place.build(NOW)) == ["shop.orders"]
+
+
+def test_an_audit_that_reads_another_model_misses_its_rows():
+    place = built()
+    lose(place, "shop.orders", below="2024-01-02")
+    reads = alone("known")
+    other = replace(reading("shop.other", "raw.orders"), audits=(reads,))
+    place.project.change(*place.project.models, other)
+    assert told(lambda: place.build(NOW, select=("shop.other",))) == ["shop.orders"]
+
+
+def test_a_new_standalone_audit_is_not_asked_about_what_is_left():
+    place = built()
+    lose(place, "shop.orders", below="2024-01-02")
+    place.project.change(replace(orders(), standalone_audits=(alone(),)), *place.project.models[1:])
+    assert told(lambda: place.build(NOW)) == ["shop.orders"]
+
+
+@pytest.mark.parametrize("is_far_away", [False, True])
+@pytest.mark.parametrize("below", ["", "2024-01-02"], ids=["all", "one partition"])
+def test_rows_that_are_gone_are_not_promoted(below: str, is_far_away: bool):
+    place = built()
+    place.project.models = (orders("y"), *place.project.models[1:])
+    place.build(NOW, "dev")
+    before, shown = place.rows("shop.orders"), physical(place, "shop.orders")
+    lose(place, "shop.orders", below, "dev")
+    place.catalog.is_far_away = is_far_away
+    request = PromoteRequest(source="dev", destination="prod", now=instant(NOW))
+    assert told(lambda: place.process().application().promote(request)) == ["shop.orders"]
+    assert (place.rows("shop.orders"), physical(place, "shop.orders")) == (before, shown)
+    place.process().application().repair("dev", instant(NOW))
+    assert place.process().application().promote(request).status == "succeeded"
+    assert [text for _, text in place.rows("shop.orders")] == [f"orders:y<a{day}>" for day in range(1, 5)]

@@ -51,6 +51,12 @@ def test_all_problems_are_reported_together(lamina: Lamina, application: FakeApp
     assert answer.stderr.endswith("2 problems found\n")
 
 
+def test_several_problems_of_one_node_are_all_said_where_there_is_room_for_one():
+    error = Problems([KIND, NAME]).to_dict()
+    assert error["message"] == f"{KIND.message}; {NAME.message}"
+    assert (error["hint"], error["file"], error["line"]) == ("did you mean `FULL`?", "models/a.sql", 3)
+
+
 def test_json_errors_are_one_document_on_stdout(lamina: Lamina, application: FakeApplication):
     application.report = Problems([KIND, NAME])
 
@@ -150,7 +156,7 @@ def test_a_defect_as_json(lamina: Lamina, application: FakeApplication):
         (("env", "delete", "dev"), "`lamina env delete` is not part of this release yet", "`lamina env --help`"),
         (("env", "showw"), "`lamina env` has no command `showw`", "did you mean `lamina env show`?"),
         (("plan", "--selct", "x"), "`lamina plan` has no option `--selct`", "did you mean `--select`?"),
-        (("-C", "x", "plan"), "`lamina` has no option `-C`", "options come after the command"),
+        (("-C", "x", "plan"), "`lamina` has no option `-C`", "options come after the command: `lamina plan -C`"),
         (("query",), "`lamina query` needs `SQL`", "`lamina query --help`"),
         (("query", "x", "--limit", "many"), "`--limit`: `many` is not a valid integer", "`lamina query --help`"),
         (("query", "x", "--limit", "-1"), "`--limit`: -1 is not in the range x>=0", "`lamina query --help`"),

@@ -94,8 +94,9 @@ def test_lookback_reprocesses_units_before_a_newly_missing_one_only():
     assert steps(plan)["shop.orders"].intervals == ranges(("2024-01-08", "2024-01-11"))
 
 
-def test_lookback_never_reaches_before_start():
-    plan = make_plan(World(orders(kind={"lookback": 5})).inputs("2024-01-03"))
+@pytest.mark.parametrize("lookback", [5, 3_000_000, 10**25])
+def test_lookback_never_reaches_before_start(lookback: int):
+    plan = make_plan(World(orders(kind={"lookback": lookback})).inputs("2024-01-03"))
     assert steps(plan)["shop.orders"].intervals == ranges(("2024-01-01", "2024-01-03"))
 
 

@@ -326,7 +326,8 @@ def test_names_with_a_sign_of_their_own_leave_a_model_what_it_was():
 def test_a_model_that_is_computed_whole_has_no_interval_to_ask_for(kind: str):
     query = "SELECT\n @start_ds AS x, @execution_ds AS y"
     found = problems(f"MODEL (name a, kind {kind});\nSET x = @end_ds;\n{query};\nSET y = @start_ts")
-    assert [at(error) for error in found] == [("models/m.sql", line) for line in (2, 3, 5)]
+    assert [at(error) for error in found] == [("models/m.sql", line) for line in (2, 4, 5)]
+    assert [error.location.column for error in found] == [9, 2, 9]
     assert "`@start_ds` has no value in a model of kind" in found[1].message
 
 

@@ -371,6 +371,16 @@ WINDOWS = {
         f"SELECT x, ds FROM shop.days {TODAY};\nINSERT INTO log SELECT count(*) FROM shop.days",
         {},
     ),
+    "a statement reads more through a temporary view": (
+        f"CREATE TEMP VIEW V AS SELECT * FROM shop.days;\nSELECT x, ds FROM shop.days {TODAY};\n"
+        "INSERT INTO log SELECT count(*) FROM v",
+        {},
+    ),
+    "a statement reads more through several temporary views": (
+        "CREATE TEMP VIEW v AS SELECT * FROM shop.seen;\nCREATE TEMP VIEW w AS SELECT * FROM v;\n"
+        f"DECLARE most = (SELECT max(x) FROM w);\nSELECT x, ds FROM shop.others {TODAY}",
+        {},
+    ),
 }
 
 

@@ -171,6 +171,29 @@ def test_double_quotes_are_names_where_the_dialect_says_so() -> None:
     assert expanded('SELECT "@region"') == 'SELECT "@region"'
 
 
+def test_a_table_written_as_text_is_a_name_too() -> None:
+    assert expanded('SELECT "@region" FROM "@region"."t" JOIN x."raw_@{region}"') == (
+        'SELECT "@region" FROM "eu"."t" JOIN x."raw_eu"'
+    )
+    assert isinstance(failure("SELECT * FROM a, '@regoin'.t"), UnknownMacro)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT trim(BOTH 'x' FROM '@region'), a IS DISTINCT FROM '@region', f(a, '@region') FROM t",
+        "SELECT TRANSFORM (a) USING '@region' AS (b) FROM t",
+        "SELECT * FROM f('a', '@region') JOIN t ON a IN ('b', '@region') ORDER BY a, '@region'",
+    ],
+)
+def test_other_text_stays(text: str) -> None:
+    assert expanded(text) == text
+
+
+def test_a_quoted_name_cannot_become_empty() -> None:
+    assert isinstance(failure("SELECT * FROM `@nothing`.t", variables={"nothing": ""}), MacroError)
+
+
 def test_a_parameter_and_a_definition_fill_quoted_names() -> None:
     assert expanded("@EACH([a, b], c -> `x_@c`)") == "`x_a`, `x_b`"
     assert expanded("SELECT `@mine`", "@DEF(mine, 'col')") == "SELECT `col`"

@@ -42,6 +42,8 @@ def problem(text: str, **functions) -> LaminaError:
         ("'" + "9" * 5000 + "' > 1", "more than 1000 digits"),
         ("CAST('" + "9" * 5000 + "' AS INT)", "more than 1000 digits"),
         ("@big * @big * @big", "more than 1000 digits"),
+        ("0x" + "f" * 6000, "can only be computed while the query runs"),
+        ("X'" + "f" * 6000 + "' > 1", "can only be computed while the query runs"),
         ("1e308 * 10", "no finite number"),
         ("1e400", "no finite number"),
         ("CAST('NaN' AS DOUBLE)", "no finite number"),

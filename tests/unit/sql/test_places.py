@@ -32,7 +32,12 @@ def test_a_place_is_found_behind_what_macros_made() -> None:
 
 def test_what_a_macro_made_stands_where_the_macro_does() -> None:
     text = "SELECT a,\n  @money(x) AS y\nFROM t"
-    assert found(text, "SELECT a,\n  CAST(wrong(x) AS DECIMAL) AS y\nFROM t", "wrong")[0] in {5, 6}
+    assert found(text, "SELECT a,\n  CAST(wrong(x) AS DECIMAL) AS y\nFROM t", "wrong") == (6, 3)
+
+
+def test_a_column_that_a_macro_made_stands_where_the_macro_does() -> None:
+    assert found("SELECT\n  @names()\nFROM t", "SELECT\n  id, bad\nFROM t", "bad") == (6, 3)
+    assert found("SELECT a\nFROM t\n@FILTER", "SELECT a\nFROM t\nWHERE bad > 1", "bad") == (7, 1)
 
 
 @pytest.mark.parametrize("word", ["bad", "worse"])

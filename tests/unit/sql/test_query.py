@@ -218,6 +218,9 @@ def test_comments_beside_and_above_the_outermost_columns_count_in_every_dialect(
         ("SELECT x FROM (SELECT x /* inner */ FROM t) AS s", "duckdb", [None]),
         ("SELECT CASE WHEN x THEN 1 -- one\n ELSE 2 END AS x -- which", "spark", ["which"]),
         ("SELECT TOP 3 x -- one\n, y FROM t", "tsql", ["one", None]),
+        ("SELECT x, -- one\n y, -- two\n -- none\nFROM t", "bigquery", ["one", "two"]),
+        ("SELECT t.limit, -- one\n t.order AS window, -- two\n y AS z -- three", "spark", ["one", "two", "three"]),
+        ("(SELECT x, -- one\n y -- two\nFROM t) UNION ALL (SELECT x, y -- none\nFROM u)", "spark", ["one", "two"]),
         ("SELECT * FROM t -- all", "duckdb", None),
     ],
 )

@@ -154,6 +154,13 @@ def test_a_query_without_equivalent_in_spark_is_an_error() -> None:
         to_spark("SELECT a FROM t WHERE a = 1 SELECT", "postgres")
 
 
+def test_a_number_that_cannot_be_written_is_refused_with_its_place():
+    with pytest.raises(SyntaxProblem) as caught:
+        to_spark(f"SELECT 0x{'f' * 6000} AS x", "bigquery", Location(file="models/a.sql", line=2))
+    assert caught.value.location == Location(file="models/a.sql", line=2)
+    assert "cannot be translated to Spark" in caught.value.message
+
+
 # --- time ------------------------------------------------------------------------------------------------------------
 def test_the_filter_encloses_the_query_whatever_it_ends_with() -> None:
     wrapped = wrap_time_filter("WITH a AS (SELECT 1 AS x)\nSELECT * FROM a -- the end\n; -- really", "x > 0")

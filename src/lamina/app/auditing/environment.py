@@ -17,6 +17,7 @@ from lamina.app.leases.retried import PAUSE_GROWTH, TRIES
 from lamina.app.leases.uninterrupted import uninterrupted
 from lamina.app.planning.gather import environment_name, load_runnable
 from lamina.app.planning.recorded_code import check_definitions, run_with
+from lamina.app.planning.storage import read_by_audits
 from lamina.app.ports.facts import AuditResult
 from lamina.app.rendering.audits import call_of
 from lamina.errors import Cancelled, LaminaError, PlanOutdated, StateError
@@ -97,6 +98,18 @@ class EnvironmentAudits:
         """Whether no model that is asked about has audits."""
         models = (self.graph.models[name] for name in self.chosen)
         return not any(model.audits or model.standalone_audits or model.source_audits for model in models)
+
+    @property
+    def read(self) -> frozenset[NodeName]:
+        """The models whose rows are read."""
+        models = [self.graph.models[name] for name in self.chosen]
+        asked = {model.name for model in models if any(not call.is_skipped for call in model.audits)}
+        return frozenset(asked.union(*(read_by_audits(model) for model in models)))
+
+    @property
+    def places(self) -> Mapping[NodeName, PhysicalName]:
+        """Where rows of models are that have any."""
+        return {name: place for name, place in self.physical_of.items() if name in self.facts}
 
 
 def find_audits(store: StateStore, project: ProjectSource, request: AuditsRequest) -> EnvironmentAudits:

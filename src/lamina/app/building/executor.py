@@ -19,6 +19,7 @@ from lamina.app.report import NodeResult
 from lamina.app.writing.write_version import VersionWriter
 from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError, PlanOutdated
 from lamina.graph.kinds import View, folds, has_intervals
+from lamina.graph.sealing import hide_in, values_in
 from lamina.planning.batches import USUAL_BATCHES_AT_ONCE, batches_of, concurrency_of, runs_of
 from lamina.planning.rewrites import NOTHING_REACHED, follows
 from lamina.planning.steps import Batch
@@ -383,6 +384,7 @@ class Executor:
 
     def _fail(self, progress: _Progress, batch: Batch | None, error: LaminaError) -> None:
         model = self._plan.models[progress.step.node]
+        hide_in(error, values_in(self._plan.models.values()))
         error.node = error.node or str(progress.step.node)
         error.location = error.location or model.location
         if error.interval is None and batch is not None and batch.time is not None:

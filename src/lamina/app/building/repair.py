@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from lamina.app.leases.command_ports import CommandPorts
-    from lamina.app.looking.storage import Storage
+    from lamina.app.planning.storage import Storage
     from lamina.app.ports.bundle import Ports
     from lamina.app.ports.project import ProjectSettings
     from lamina.app.report import Report

@@ -18,6 +18,7 @@ from lamina.app.rendering.models import table_text, time_texts
 from lamina.errors import StatementsFailed
 from lamina.graph.dag import in_dependency_order
 from lamina.graph.names import NodeName
+from lamina.graph.sealing import values_hidden
 from lamina.identity.fingerprint import virtual_key
 from lamina.identity.naming import logical_name
 from lamina.sql.builtin_audits import THIS_MODEL
@@ -126,10 +127,8 @@ def statements_request(
 ) -> StatementsRequest:
     """The statements of a model with everything filled in, as they are run after its view was set."""
     view = names.view(model.name)
-    return StatementsRequest(
-        node=model.name,
-        environment=names.revision.environment,
-        statements=tuple(
+    with values_hidden(lambda: (model,)):
+        statements = tuple(
             Statement(
                 sql=resolve_statement(text, names.resolve, {THIS_MODEL: view}),
                 location=written.source.location,
@@ -137,7 +136,11 @@ def statements_request(
             )
             for written in model.body.on_virtual_update
             if (text := _expanded(model, written, execution, load_macros).strip())
-        ),
+        )
+    return StatementsRequest(
+        node=model.name,
+        environment=names.revision.environment,
+        statements=statements,
         settings=model.session_properties,
     )
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lamina.app.looking.storage import Storage
 from lamina.app.planning.gather import environment_name, gather, load_recorded
 from lamina.app.planning.signals import plan_with_signals
+from lamina.app.planning.storage import Storage
 from lamina.app.ports.loaded import LoadRequest
 from lamina.app.report import Report, planned, with_notice
-from lamina.errors import LaminaError, NotYetSupported, UnknownEnvironment, UsageError
+from lamina.errors import LaminaError, Location, NotYetSupported, UnknownEnvironment, UsageError
 from lamina.graph.dag import Notice
 from lamina.graph.formats import formats_of
 from lamina.graph.kinds import has_intervals
@@ -97,6 +97,7 @@ class Looking:
             raise NotYetSupported(
                 f"mode `{settings.mode}` is not carried out by this release",
                 hint="set `mode: virtual` in lamina.yaml",
+                location=Location(file="lamina.yaml"),
             )
         _check_range(request)
         gathered = gather(self._ports.project, self._ports.store, request)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lamina.app.looking.looking import Looking, find_model, node_for
-from lamina.app.looking.storage import rows_gone
 from lamina.app.planning.gather import environment_name, load_recorded, physical_names
 from lamina.app.planning.identify import identify
 from lamina.app.planning.recorded_code import as_far_as_known, check_definitions, put_together, run_with
+from lamina.app.planning.storage import rows_gone
 from lamina.app.ports.loaded import LoadRequest
 from lamina.app.rendering.models import Relations, with_declared
 from lamina.environments.pointers import Revision
@@ -30,7 +30,7 @@ from lamina.timeline.parse import as_end, as_start, parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lamina.app.looking.storage import Storage
+    from lamina.app.planning.storage import Storage
     from lamina.app.ports.engine import Engine, QueryResult
     from lamina.app.ports.loaded import Loaded
     from lamina.app.ports.project import ProjectSettings
@@ -163,6 +163,10 @@ class Querying(Looking):
                 hint="choose a model whose file ends in `.sql`",
                 node=model.name,
             )
+        if environment is not None:
+            # Without the values of then, a definition cannot be compared.
+            whole = [each for each in run_with(graph, [model.name]) if _has_its_values(graph.models[each])]
+            check_definitions(self._ports.store, graph, whole, revision.pointers)
         heads = self._ports.store.load(LoadRequest(heads=tuple(physical.values()), facts_of_pointers=False)).heads
         relations = Relations(
             models=graph.models,
@@ -182,6 +186,10 @@ class Querying(Looking):
         baseline = self._ports.project.settings().baseline
         identified = identify(self._ports.store, graph, (baseline,))
         return physical_names(graph, identified.versions, identified.loaded)
+
+
+def _has_its_values(model: Model) -> bool:
+    return all(each.value is not None for each in model.environment)
 
 
 def _inside(model: Model, interval: Interval | None, sql: str, head: Head | None) -> str:

@@ -1,1 +1,1 @@
-"""What a plan is made from: the project or its recorded code, state, and the answers of signals."""
+"""What a plan is made from: the project or its recorded code, state, signals, rows that are still there."""

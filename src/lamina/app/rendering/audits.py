@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lamina.app.ports.engine import AuditQuery, audit_call
 from lamina.app.rendering.models import Relations, time_texts
 from lamina.errors import BadAudit, LaminaError
+from lamina.graph.sealing import hide_in, values_in
 from lamina.identity.fingerprint import audit_key
 from lamina.sql.builtin_audits import THIS_MODEL, find_builtin
 from lamina.sql.macros.expand import MacroScope, expand, substitute_times
@@ -86,6 +87,7 @@ def _query(
         query = without_ending(to_spark(text, dialect))
         return resolve_tables(query, "spark", {**tables, THIS_MODEL: relation})
     except LaminaError as error:
+        hide_in(error, values_in(relations.models.values()))
         for problem in error.problems:
             problem.location = problem.location or call.location or model.location
             problem.node = problem.node or model.name

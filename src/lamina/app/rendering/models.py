@@ -13,6 +13,7 @@ from lamina.app.rendering.partitions import outside
 from lamina.errors import DefinitionError
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View
 from lamina.graph.model import SqlBody
+from lamina.graph.sealing import values_hidden
 from lamina.planning.reach import stretch_read
 from lamina.sql.macros.expand import MacroScope, expand, substitute_times, time_literals
 from lamina.sql.names import quote
@@ -133,11 +134,12 @@ class Relations:
         tables = self._tables(model, lambda name: self._read(name, interval, execution, stretches))
 
         def statements(written: tuple[SqlText, ...]) -> StatementTexts:
-            return tuple(
-                (resolve_statement_tables(text, tables), statement.source)
-                for statement in written
-                if (text := self._expanded(model, statement, interval, execution).strip())
-            )
+            with values_hidden(self.models.values):
+                return tuple(
+                    (resolve_statement_tables(text, tables), statement.source)
+                    for statement in written
+                    if (text := self._expanded(model, statement, interval, execution).strip())
+                )
 
         return statements(body.pre_statements), statements(body.post_statements)
 
@@ -190,10 +192,11 @@ class Relations:
     def _with_tables(
         self, model: Model, interval: Interval | None, execution: Instant, tables: Mapping[str, str]
     ) -> str:
-        text = self._expanded(model, _sql_body(model).query, interval, execution)
-        if model.dialect != "spark":
-            text = to_spark(text, model.dialect)
-        return resolve_tables(text, "spark", tables)
+        with values_hidden(self.models.values):
+            text = self._expanded(model, _sql_body(model).query, interval, execution)
+            if model.dialect != "spark":
+                text = to_spark(text, model.dialect)
+            return resolve_tables(text, "spark", tables)
 
     def _expanded(self, model: Model, text: SqlText, interval: Interval | None, execution: Instant) -> str:
         times = time_texts(interval, execution, model.dialect)

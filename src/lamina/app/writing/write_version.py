@@ -28,6 +28,7 @@ from lamina.app.writing.seed import MARK_OF_SEEDED, mend_version, seed_version
 from lamina.app.writing.views import STATEMENTS, publish_view
 from lamina.errors import AuditFailed, BatchFailed, Cancelled, LaminaError, LeaseLost, PlanOutdated
 from lamina.graph.kinds import View
+from lamina.graph.sealing import hide_in, values_in
 from lamina.graph.validity import shown_columns
 from lamina.identity.naming import batch_folder
 from lamina.planning.inputs import Read
@@ -161,6 +162,7 @@ class VersionWriter:
                 ports.reach("write.audited")
                 outcome = self._publish_rows(attempt, base, written, begun, locks)
         except LaminaError as error:
+            hide_in(error, values_in(target.graph.models.values()))
             self._log.note(error)
             if isinstance(error, AuditFailed):
                 self._log.note_audits(attempt, error.results)

@@ -22,7 +22,7 @@ from lamina.errors import (
 from lamina.graph.sealing import SECRET
 from lamina.identity.naming import RESERVED_ENVIRONMENT
 from lamina.near_names import near_names
-from lamina.project.configuration.secrets import Secret, is_sensitive
+from lamina.project.configuration.secrets import Secret, is_sensitive, redact_url
 from lamina.project.configuration.shape import (
     DEFAULT_STATE,
     DEFAULT_TARGET,
@@ -67,6 +67,7 @@ _OF_OTHERS = (
 )
 _INTERPOLATION = re.compile(r"\$\{ENV:([^}]*)\}")
 _PLACEHOLDER = re.compile(r"\$\{(?:ENV|SECRET):")
+_BEHIND_PLACE = re.compile(r"[/;?#&]")
 _REPLAY = re.compile(r"forward|full|bounded-[1-9][0-9]*[mhdw]")
 
 
@@ -112,6 +113,7 @@ class _Loader:
         self._hidden: set[YamlPath] = set()
         self._environ = environ
         self._named: dict[YamlPath, frozenset[str]] = {}
+        self._unshown: dict[YamlPath, frozenset[str]] = {}
         self._secret: set[str] = set()
         self._secrets: set[str] = set()
         raw = self._interpolate(text.value, (), environ)
@@ -179,6 +181,9 @@ class _Loader:
         self._hidden.add(path)
         value = self._reveal(value, path, environ)
         self._named[path] = frozenset(_INTERPOLATION.findall(value))
+        if _section(path) in {"spark", "state"}:
+            shown = _for_people(path, _INTERPOLATION.sub(r"<\1>", value))
+            self._unshown[path] = frozenset(name for name in self._named[path] if f"<{name}>" not in shown)
         for name in _INTERPOLATION.findall(value):
             if name not in environ:
                 self._problems.append(self._not_set(name, path))
@@ -188,10 +193,9 @@ class _Loader:
         """The value with secrets in it where only connections are made with it; variables keep them by name."""
         names = SECRET.findall(value)
         self._secrets.update(names)
-        section = path[2] if path[0] == "targets" and len(path) > 2 else path[0]
-        if not names or section == "variables":
+        if not names or _section(path) == "variables":
             return value
-        if section not in {"spark", "state"}:
+        if _section(path) not in {"spark", "state"}:
             self._problems.append(
                 MisplacedSecret(
                     f"`${{SECRET:{names[0]}}}` cannot stand in `{_dotted(path)}`, where its value would be shown",
@@ -203,6 +207,14 @@ class _Loader:
         self._problems.extend(self._not_set(name, path) for name in names if name not in environ)
         self._secret.add(str(path[-1]))
         return SECRET.sub(lambda found: environ.get(found.group(1), ""), value)
+
+    def _in_connections(self) -> dict[str, str]:
+        """Values that make up the part of a connection or Spark setting which is not for people."""
+        found: dict[str, str] = {}
+        for path, names in self._unshown.items():
+            if not self._given_by(path):
+                found |= {name: self._environ[name] for name in names if name in self._environ}
+        return found
 
     def _not_set(self, name: str, path: YamlPath) -> MissingEnvironmentVariable:
         return MissingEnvironmentVariable(
@@ -230,7 +242,7 @@ class _Loader:
                 in_defaults |= names
         used = in_defaults.union(*in_variables.values())
         values = {name: self._environ[name] for name in sorted(used) if name in self._environ}
-        hidden = {f"${{ENV:{name}}}": value for name, value in values.items()}
+        hidden = {f"${{ENV:{name}}}": value for name, value in (values | self._in_connections()).items()}
         hidden |= {f"${{SECRET:{name}}}": self._environ[name] for name in self._secrets if name in self._environ}
         return EnvironmentUse(
             values=MappingProxyType(values),
@@ -447,6 +459,20 @@ class _Loader:
             else:
                 return None
         return here
+
+
+def _section(path: YamlPath) -> str | int:
+    """The section that a value belongs to, for the project or for one target."""
+    return path[2] if path[0] == "targets" and len(path) > 2 else path[0]
+
+
+def _for_people(path: YamlPath, value: str) -> str:
+    """What may be seen of a connection or a Spark setting."""
+    if is_sensitive(str(path[-1])):
+        return ""
+    if path[-1] == "remote":
+        return _BEHIND_PLACE.split(value.partition("://")[2], maxsplit=1)[0].rpartition("@")[2]
+    return redact_url(value)
 
 
 def _targets(file: ConfigFile, secret: frozenset[str]) -> dict[str, Target]:

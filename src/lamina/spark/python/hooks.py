@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.app.user_code import call_fenced
 from lamina.errors import HookFailed
 from lamina.graph.model import KnowsVariables
-from lamina.graph.sealing import hide_in, secrets_of, with_secrets
+from lamina.graph.sealing import hide_in, secrets_of, with_secrets, without_values
 from lamina.spark.python.recorded_modules import RecordedModules, raised_by
 
 if TYPE_CHECKING:
@@ -51,5 +52,10 @@ def run_hooks(session: SparkSession, calls: tuple[FunctionCall, ...], hooks: Hoo
         except Exception as error:
             hint = "correct its code and build again, which records it"
             failed = raised_by(error, modules, about, HookFailed, hint)
-            hide_in(failed, {f"${{SECRET:{name}}}": os.environ[name] for name in secrets_of(calls)})
+            secrets = {f"${{SECRET:{name}}}": os.environ[name] for name in secrets_of(calls)}
+            hide_in(failed, secrets)
+            said = "".join(traceback.format_exception(error))
+            if without_values(said, secrets) != said:
+                # What is told of causes, for those who look for a fault, would tell the secret.
+                raise failed from None
             raise failed from error

@@ -18,7 +18,7 @@ from lamina.sql.macros.control import BUILTINS
 from lamina.sql.macros.gates import GATES, clause_end, join_kinds_before
 from lamina.sql.macros.parse import parse
 from lamina.sql.macros.python_macros import call_python
-from lamina.sql.macros.quoted import QuotedVariable, fill_quoted, names_table, quoted_part
+from lamina.sql.macros.quoted import QuotedVariable, fill_quoted, is_table_as_text, names_table, quoted_part
 from lamina.sql.macros.scalars import NotConstant, is_true
 from lamina.sql.macros.shapes import (
     argument_end,
@@ -321,7 +321,7 @@ class Expander:
                 return Piece(start=index, end=glued, rope=self._name(source, index, glued, names))
             if is_sign(source, index):
                 return self._macro(source, index, end, names, before)
-            if token.is_quoted_name and "@" in token.raw:
+            if "@" in token.raw and (token.is_quoted_name or is_table_as_text(source, index)):
                 return Piece(start=index, end=index + 1, rope=self._quoted_name(source, index, names))
             if token.raw.lower() in names.parameters and is_plain_name(source, index):
                 return self._parameter(source, index, end, names)
@@ -563,7 +563,14 @@ class Expander:
                 raise self._known(names).unknown_variable(found.shown, source.location(index))
             return found.text
 
-        return source.make(fill_quoted(written, fill), index)
+        filled = fill_quoted(written, fill)
+        if len(filled) == len("``"):
+            raise MacroError(
+                f"`{written.strip('`')}` leaves nothing of the name",
+                hint="give the variable a value",
+                location=source.location(index),
+            )
+        return source.make(filled, index)
 
     def _bare(self, text: str) -> str:
         """A value without its quotes: the content of a string, the name of a column, a date as text."""

@@ -10,6 +10,7 @@ from lamina.sql.macros.shapes import is_sign, lambda_parameters
 from lamina.sql.macros.text import Source
 
 if TYPE_CHECKING:
+    from lamina.errors import Location
     from lamina.sql.fragment import Fragment
 
 _MENTIONED = re.compile(r"@\{?([^\W\d]\w*)")
@@ -50,3 +51,17 @@ def macro_names(fragment: Fragment) -> MacroNames:
     return MacroNames(
         variables=frozenset(variables - bound), functions=frozenset(functions), mentioned=frozenset(mentioned - bound)
     )
+
+
+def place_of_variable(fragment: Fragment, name: str) -> Location:
+    """Where a variable is first named; the place of the text when only a macro names it."""
+    source = Source(fragment)
+    for index in range(len(source.tokens)):
+        token = source.tokens[index]
+        if is_sign(source, index):
+            is_named = source.raw(index + (2 if source.raw(index + 1) == "{" else 1)).lower() == name
+        else:
+            is_named = token.is_quoted_name and name in _MENTIONED.findall(token.raw.lower())
+        if is_named:
+            return source.location(index)
+    return fragment.location

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlglot import Dialect
+from sqlglot import Dialect, TokenType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +64,17 @@ def quoted_part(value: str, dialect: str) -> str:
     """A value written inside of the quotes of a name."""
     end = Dialect.get_or_raise(dialect).IDENTIFIER_END
     return value.replace(end, end * 2)
+
+
+def is_table_as_text(source: Source, index: int) -> bool:
+    """Whether text stands where only the name of a table can: `FROM "@schema"."orders"`, which the parser takes so."""
+    if source.tokens[index].type is not TokenType.STRING or not names_table(source, index):
+        return False
+    first = index
+    while source.raw(first - 1) == ".":
+        first -= 2
+    # What stands behind USING may be the script of a TRANSFORM.
+    return source.raw(first - 1).upper() in {"FROM", "JOIN", ","}
 
 
 def names_table(source: Source, index: int) -> bool:

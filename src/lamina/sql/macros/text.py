@@ -248,9 +248,13 @@ class Source:
         return closes
 
     def _find_signs(self) -> frozenset[int]:
-        """The tokens a macro may start at: signs, the words in front of them, and quoted names that hold one."""
+        """The tokens a macro may start at: signs, the words in front of them, quoted names and texts that hold one."""
         signs = [index for index, token in enumerate(self.tokens) if token.raw == "@"]
-        quoted = [index for index, token in enumerate(self.tokens) if token.is_quoted_name and "@" in token.raw]
+        quoted = [
+            index
+            for index, token in enumerate(self.tokens)
+            if (token.is_quoted_name or token.is_string) and "@" in token.raw
+        ]
         return frozenset([*signs, *quoted, *(index - 1 for index in signs)])
 
     def origin(self, offset: int) -> tuple[Fragment, int]:

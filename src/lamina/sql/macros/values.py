@@ -73,7 +73,11 @@ def value_of(expression: exp.Expr) -> Value:
 
 
 def _shown(expression: exp.Expr) -> str:
-    return shortened(expression.sql())
+    try:
+        return shortened(expression.sql())
+    except (SqlglotError, ValueError):
+        # Such as a number of more digits than Python writes.
+        return "…"
 
 
 def literal(value: object, dialect: str) -> str:

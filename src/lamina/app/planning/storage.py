@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from lamina.app.ports.state import StateStore
     from lamina.graph.dag import Graph
     from lamina.graph.formats import TableFormat
-    from lamina.graph.model import Model
+    from lamina.graph.model import AuditCall, Model
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.planning.inputs import PlanInputs
-    from lamina.planning.steps import Step
+    from lamina.planning.steps import Plan, Step
     from lamina.timeline.interval import Instant
 
 Stretch: TypeAlias = "tuple[Instant | None, Instant | None]"
@@ -180,12 +180,24 @@ class Storage:
         lives = self.store.load(LoadRequest(versions=versions, facts_of_pointers=False)).facts
         return made_again(inputs, back, lives)
 
-    def check_read(self, inputs: PlanInputs, steps: Iterable[Step]) -> None:
-        """Look for every partition of what the batches of these steps are about to read, or to keep."""
+    def check_read(self, inputs: PlanInputs, plan: Plan) -> None:
+        """Look for every partition of what a plan is about to read, or to keep, or asks audits about."""
         models = inputs.graph.models
-        busy = [step for step in steps if step.batches and step.node in models]
-        wanted = [each for step in busy for each in (step.node, *models[step.node].reads)]
-        stretches = _stretches(models, busy)
+        computed = [step for step in plan.steps if step.batches and step.node in models]
+        asked = {step.node for step in plan.steps if step.questions and step.node in models}
+        audited = [models[name] for name in {*asked, *(step.node for step in computed)}]
+        asked |= {other for model in audited for other in read_by_audits(model) if other != model.name}
+        asked |= {
+            other
+            for model in models.values()
+            for call in model.standalone_audits
+            if call.name in plan.standalone
+            for other in _named_in(call)
+        }
+        wanted = {*asked, *(name for step in computed for name in (step.node, *models[step.node].reads))}
+        # Audits are asked about all time.
+        whole = _read_by(models, asked)
+        stretches = {name: time for name, time in _stretches(models, computed).items() if name not in whole}
         self.check_rows(models, _published(inputs), wanted, inputs.environment.environment, stretches)
 
     def check_rows(
@@ -267,6 +279,15 @@ def _named_by(graph: Graph, name: NodeName) -> set[NodeName]:
         else:
             found.add(parent)
     return found
+
+
+def read_by_audits(model: Model) -> frozenset[NodeName]:
+    """What the queries of a model's audits name, those of standalone ones that know of it too."""
+    return frozenset(name for call in (*model.audits, *model.standalone_audits) for name in _named_in(call))
+
+
+def _named_in(call: AuditCall) -> Iterable[NodeName]:
+    return call.code.references.values() if call.code is not None else ()
 
 
 def _read_by(models: Mapping[NodeName, Model], names: Iterable[NodeName]) -> set[NodeName]:
