@@ -184,7 +184,6 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     """The use cases bound to one project. Nothing of Spark is imported or started, and what writes when it is used."""
     from lamina.app.late_application import LateApplication
     from lamina.app.ports.bundle import Ports
-    from lamina.app.ports.events import VariableIgnored
     from lamina.project.files import FileProject
     from lamina.project.private import keep_private
     from lamina.spark.sessions.places import LocalFolders, connection_key

@@ -20,6 +20,7 @@ from lamina.project.configuration.values import Config, SparkSettings, Target
 ROOT = Path(__file__).parents[2] / "src" / "lamina"
 PASSING_ON = (
     "graph/model.py",
+    "graph/sealing.py",
     "reading/model_properties.py",
     "reading/model_header.py",
     "reading/kinds.py",
