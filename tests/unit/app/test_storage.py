@@ -202,6 +202,18 @@ def test_an_empty_state_beside_tables_that_lamina_made_is_told():
             command(NOW)
 
 
+def test_an_empty_state_beside_versions_that_only_the_catalog_knows_of_is_told_before_anything_is_made():
+    place = built()
+    place.catalog.is_far_away = True
+    place.store = MemoryStateStore(place.clock.now)
+    before, statements = place.catalog.everything(), len(place.catalog.statements)
+    for environment in ("prod", "dev"):
+        with pytest.raises(StateMissing, match=r"`shop__lamina`") as caught:
+            place.build(NOW, environment)
+        assert "drop these schemas" in (caught.value.hint or "")
+    assert (place.catalog.everything(), len(place.catalog.statements)) == (before, statements)
+
+
 def test_totals_over_rows_that_are_gone_are_not_computed():
     place = Place(
         orders(), reading("shop.totals", "shop.orders"), sources={"raw.orders": {"2024-01-01": "a", "2024-01-02": "b"}}
