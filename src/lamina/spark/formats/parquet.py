@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from lamina.app.key_ranges import key_range
 from lamina.app.partition_sql import is_plain
 from lamina.app.ports import Written
 from lamina.app.rendering import stored_query
@@ -207,7 +208,7 @@ def _write_and_look(session: SparkSession, frame: DataFrame, batch: _FolderBatch
     compared = _compare(session, frame, batch, job.measured, root)
     if base is None or batch.condition is None:
         return _written(batch, job, batch.gone, compared, statements=2)
-    inside = _keys_in(session.sql(stored_query(base.head)).filter(batch.condition), batch.columns)
+    inside = _keys_in(_rows_around(session, base, batch).filter(batch.condition), batch.columns)
     touched = inside | (frozenset(job.folders) & frozenset(base.manifest))
     if not touched:
         return _written(batch, job, frozenset(), compared, statements=3)
@@ -221,7 +222,7 @@ def _compare(session: SparkSession, frame: DataFrame, batch: _FolderBatch, measu
     def old_rows() -> DataFrame:
         if base is None:
             raise TypeError(base)
-        rows = session.sql(stored_query(base.head))
+        rows = _rows_around(session, base, batch)
         touched = batch.gone | batch.partly
         return rows.filter(_one_of(batch.columns, touched)) if batch.columns and touched and not batch.is_open else rows
 
@@ -233,6 +234,15 @@ def _compare(session: SparkSession, frame: DataFrame, batch: _FolderBatch, measu
         old_rows,
         has_old=batch.is_open or bool(batch.gone or batch.partly),
     )
+
+
+def _rows_around(session: SparkSession, base: Base, batch: Batch) -> DataFrame:
+    """The base's rows of the batch's time, and maybe of more, found without the folders of another time."""
+    interval, declared = batch.request.interval, batch.request.time_column
+    condition = None
+    if interval is not None and declared is not None:
+        condition = key_range(base.head.shape, declared.name, interval.start, interval.end)
+    return session.sql(stored_query(base.head, condition=condition))
 
 
 def _kept_rows(session: SparkSession, base: Base, batch: _FolderBatch, keys: Collection[PartitionKey]) -> DataFrame:
