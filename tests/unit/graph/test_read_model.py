@@ -305,6 +305,19 @@ def test_variables_in_quoted_names_reach_kinds_audits_and_blueprints():
     assert "`id`" in not_null.code.query.expanded
 
 
+@pytest.mark.parametrize("made", ["x.`@nope`", "`@{nope}`.t", "`@nope`.t AS y"])
+def test_a_table_that_a_macro_names_by_an_unknown_variable_is_an_error(made: str):
+    text = f"MODEL (name a, kind FULL);\nSELECT a\nFROM t JOIN @SQL('{made}') ON TRUE"
+    (error,) = problems(text)
+    assert isinstance(error, UnknownMacro)
+    assert (error.location.line, error.location.column) == (3, 13)
+
+
+def test_a_table_whose_name_begins_with_a_sign_can_be_meant():
+    model = read_one("MODEL (name a, kind FULL); SELECT a FROM x.`@@nope`")
+    assert model.body.query.expanded == "SELECT a FROM x.`@nope`"
+
+
 def test_double_quoted_names_are_filled_in_where_the_dialect_quotes_names_so():
     model = read_one(
         'MODEL (name "@schema".orders, kind FULL, dialect postgres, cron "@daily", description "by @{who} at @home");'
