@@ -447,6 +447,24 @@ def test_blueprints_give_one_model_each():
     ]
 
 
+@pytest.mark.parametrize(
+    "made", ["@EACH(@names, x -> (c := @x))", "@SQL('(c := a), (c := b)')", "@SQL('((c := a), (c := b))')"]
+)
+def test_a_macro_may_give_all_blueprints(made: str):
+    text = f"MODEL (name @{{c}}.o, kind FULL, blueprints {made}); SELECT 1 AS x"
+    assert [draft.name.to_text() for draft in read(text, variables={"names": ["a", "b"]})] == ["a.o", "b.o"]
+
+
+def test_a_macro_may_give_a_list_wherever_a_list_can_stand():
+    model = read_one(
+        "MODEL (name a, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key @keys), tags @keys, "
+        "partitioned_by @EACH(@keys, x -> @{x}), columns @EACH(@keys, x -> @{x} INT)); SELECT 1 AS a, 2 AS b",
+        variables={"keys": ["a", "b"]},
+    )
+    assert (model.kind.unique_key, model.tags, model.partitioned_by) == (("a", "b"), ("a", "b"), ("a", "b"))
+    assert [(column.name, column.type) for column in model.columns] == [("a", "int"), ("b", "int")]
+
+
 def test_a_problem_of_every_blueprint_is_told_once():
     text = "MODEL (name @{c}.o, owneri x, blueprints ((c := a), (c := b))); SELECT 1 AS x"
     assert isinstance(problem(text), UnknownProperty)
