@@ -455,6 +455,30 @@ def test_a_macro_may_give_all_blueprints(made: str):
     assert [draft.name.to_text() for draft in read(text, variables={"names": ["a", "b"]})] == ["a.o", "b.o"]
 
 
+@pytest.mark.parametrize(
+    "kind", ["FULL", "INCREMENTAL_BY_UNIQUE_KEY (unique_key a)", "SCD_TYPE_2_BY_COLUMN (unique_key a, columns (a))"]
+)
+def test_a_query_gives_no_column_that_is_not_declared(kind: str):
+    text = f"MODEL (name m, kind {kind},\ncolumns (A INT));\nSELECT 1 AS a, 2 AS b"
+    error = problem(text)
+    assert isinstance(error, DefinitionError)
+    assert (at(error), "`b`" in error.message) == (("models/m.sql", 2), True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query"),
+    [
+        ("VIEW", "SELECT 1 AS a, 2 AS b"),
+        ("FULL", "SELECT a, * FROM t"),
+        ("FULL", "SELECT a, max(b) FROM t"),
+        ("SCD_TYPE_2_BY_COLUMN (unique_key a, columns (a))", "SELECT 1 AS a"),
+    ],
+)
+def test_declared_columns_are_left_to_spark_where_the_query_does_not_tell(kind: str, query: str):
+    declared = "a INT, valid_from TIMESTAMP, valid_to TIMESTAMP" if kind.startswith("SCD") else "a INT"
+    assert read_one(f"MODEL (name m, kind {kind}, columns ({declared})); {query}").columns_are_declared
+
+
 def test_a_macro_may_give_a_list_wherever_a_list_can_stand():
     model = read_one(
         "MODEL (name a, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key @keys), tags @keys, "
