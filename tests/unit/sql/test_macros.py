@@ -190,6 +190,30 @@ def test_other_text_stays(text: str) -> None:
     assert expanded(text) == text
 
 
+def test_variables_in_hints_are_filled_in() -> None:
+    assert expanded("SELECT /*+ REPARTITION(@limit_rows, `@{region}`), BROADCAST(@region) */ a FROM t") == (
+        "SELECT /*+ REPARTITION(5, `eu`), BROADCAST(eu) */ a FROM t"
+    )
+    assert (
+        expanded("@EACH([a, b], c -> (SELECT /*+ MERGE(@c) */ 1))")
+        == "(SELECT /*+ MERGE(a) */ 1), (SELECT /*+ MERGE(b) */ 1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("SELECT /*+ BROADCAST(@regoin) */ a FROM t", UnknownMacro),
+        ("SELECT /*+ BROADCAST(@{regoin}) */ a FROM t", UnknownMacro),
+        ("SELECT /*+ REPARTITION(@IF(TRUE, 1, 2)) */ a FROM t", MacroError),
+    ],
+)
+def test_a_sign_that_would_be_left_in_a_hint_is_an_error(text: str, kind: type[LaminaError]) -> None:
+    error = failure(text)
+    assert isinstance(error, kind)
+    assert (error.location.line, error.location.column) == (10, 8)
+
+
 def test_a_quoted_name_cannot_become_empty() -> None:
     assert isinstance(failure("SELECT * FROM `@nothing`.t", variables={"nothing": ""}), MacroError)
 
