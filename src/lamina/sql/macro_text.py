@@ -361,7 +361,7 @@ def _is_bare(word: str, dialect: str) -> bool:
     return len(tokens) == 1 and (type_ is TokenType.VAR or type_ in rules.parser_class.ID_VAR_TOKENS)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error's text, without its trailing period."""
     return shortened(str(error).strip().split("\n", 1)[0].rstrip("."))
 
