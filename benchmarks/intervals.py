@@ -15,7 +15,7 @@ from lamina.identity.naming import PhysicalName
 from lamina.planning.inputs import VersionFacts
 from lamina.planning.plan import make_plan
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.session import SparkSettings
+from lamina.spark.sessions.embedded import SparkSettings
 from lamina.timeline.grain import Grain
 from lamina.timeline.interval import EMPTY, Interval, Intervals
 from tests.kit.models import World, daily, instant, model

@@ -18,7 +18,7 @@ from lamina.app.rendering.models import head_relation
 from lamina.app.writing import layers
 from lamina.graph.kinds import TimeColumn
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.session import SparkSettings
+from lamina.spark.sessions.embedded import SparkSettings
 from lamina.timeline.interval import Interval
 from tests.spark.driver import Table
 

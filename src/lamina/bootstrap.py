@@ -199,7 +199,8 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     config = project.config()
     keep_private(root, is_passable=any(target.spark.shared_warehouse for target in config.targets.values()))
     clock, processes = SystemClock(), SystemProcesses()
-    reach = _reach_from(os.environ)
+    reach, spark = _reach_from(os.environ), _spark_config(config)
+    connection = connection_key(config.target.spark.remote, spark)
     ports = Ports(
         project=project,
         store=open_store(config.target.state.reveal(), root),
@@ -211,7 +212,7 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
         processes=processes,
         load_macros=_load_macros,
         ask_signal=lambda question: _ask_signal(question, config.environment.hidden),
-        folders=LocalFolders(root / ".lamina", connection_key(config.target.spark.remote, _spark_config(config))),
+        folders=LocalFolders(root / ".lamina", connection, spark.get("spark.sql.warehouse.dir")),
     )
     return LateApplication(ports, _querying, _writing)
 
@@ -373,7 +374,7 @@ class LazyEngine:
                     hint="`pip install 'lamina[spark]'` installs it; on a cluster use the Python that Spark came with",
                 )
             from lamina.spark.engine import SparkEngine
-            from lamina.spark.sessions.session import SparkSettings
+            from lamina.spark.sessions.embedded import SparkSettings
 
             spark = self._config.target.spark
             settings = SparkSettings(
@@ -417,6 +418,10 @@ class LazyEngine:
     def absent(self, schema: str, folders: Sequence[str]) -> str | None:
         """See `Engine.absent`."""
         return self._engine().absent(schema, folders)
+
+    def left_behind(self, names: Sequence[PhysicalName]) -> tuple[PhysicalName, ...]:
+        """See `Engine.left_behind`."""
+        return self._engine().left_behind(names)
 
     def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
         """See `Engine.missing_files`."""

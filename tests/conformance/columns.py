@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from lamina import Project
-from tests.conformance.project import FORMATS, rows_shown
+from tests.conformance.project import rows_shown
+from tests.conformance.sessions import Sessions
 from tests.kit.told import tell
 
 SCHEMA = "wide"
@@ -22,16 +20,15 @@ KINDS = {
         "partition_by_time_column false)"
     ),
 }
-TABLES = [f"{name}_{table_format}" for name in KINDS for table_format in FORMATS]
 DAYS = (("first", "build", "2024-01-02", "1 AS id, 'x' AS a"), ("then", "run", "2024-01-03", "2 AS id, 'y' AS b"))
 
 
-def write_files(folder: Path, remote: str) -> None:
+def write_files(folder: Path, sessions: Sessions) -> None:
     (folder / "models").mkdir(parents=True)
     (folder / "lamina.yaml").write_text(
-        f"name: {SCHEMA}\nspark: {{remote: '{remote}'}}\nconcurrency: 2\ndefaults: {{start: 2024-01-01}}\n"
+        f"name: {SCHEMA}\nspark: {{{sessions.spark}}}\nconcurrency: 2\ndefaults: {{start: 2024-01-01}}\n"
     )
-    for table_format in FORMATS:
+    for table_format in sessions.formats:
         for name, kind in KINDS.items():
             (folder / "models" / f"{name}_{table_format}.sql").write_text(
                 f"MODEL (name {SCHEMA}.{name}_{table_format}, kind {kind}, table_format {table_format});\n"
@@ -39,23 +36,27 @@ def write_files(folder: Path, remote: str) -> None:
             )
 
 
-def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
-    write_files(folder, remote)
+def main(place: str, sort: str, remote: str) -> None:
+    folder = Path(place)
+    sessions = Sessions(sort, folder, remote)
+    write_files(folder, sessions)
+    spark = sessions.session()
     spark.sql("CREATE SCHEMA IF NOT EXISTS columns_raw")
+    tables = [f"{name}_{table_format}" for name in KINDS for table_format in sessions.formats]
     seen: dict[str, Any] = {}
     for step, command, at, columns in DAYS:
         spark.sql(f"CREATE OR REPLACE VIEW columns_raw.source AS SELECT {columns}")
-        with Project.open(folder) as project:
+        with sessions.project() as project:
             report = getattr(project, command)(execution_time=at).to_dict()
         nodes = {node["name"].removeprefix(f"{SCHEMA}."): node for node in report["nodes"]}
         seen[step] = {
             "errors": {name: node["error"]["message"] for name, node in nodes.items() if node["error"]},
             "warnings": [(each["code"], each["node"], each["message"]) for each in report["warnings"]],
-            "columns": {table: spark.table(f"{SCHEMA}.{table}").columns for table in TABLES},
-            "rows": rows_shown(spark, SCHEMA, TABLES),
+            "columns": {table: spark.table(f"{SCHEMA}.{table}").columns for table in tables},
+            "rows": rows_shown(spark, SCHEMA, tables),
         }
     tell(seen)
+    sessions.close()
 
 
 if __name__ == "__main__":

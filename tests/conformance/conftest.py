@@ -9,8 +9,8 @@ from typing import Any
 import pyspark
 import pytest
 
+from lamina.spark.sessions.embedded import SparkSettings
 from lamina.spark.sessions.format_settings import format_settings
-from lamina.spark.sessions.session import SparkSettings
 from tests.conformance.sessions import SeenIn
 from tests.kit.connect import start_server
 from tests.kit.told import told

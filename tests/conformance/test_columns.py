@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.conformance.project import FORMATS
+from tests.conformance.sessions import PAIRS, SeenIn
 
 pytestmark = pytest.mark.timeout(900)
 BEFORE = {"id": 1, "a": "x", "day": "2024-01-01"}
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -21,23 +19,25 @@ BEFORE = {"id": 1, "a": "x", "day": "2024-01-01"}
     ],
 )
 def test_what_the_model_does_not_allow_is_refused_and_changes_nothing(
-    seen: dict[str, Any], name: str, words: str, table_format: str
+    seen_in: SeenIn, name: str, words: str, table_format: str, sort: str
 ) -> None:
-    table = f"{name}_{table_format}"
+    seen, table = seen_in(sort), f"{name}_{table_format}"
     assert seen["first"]["errors"] == {}
     assert seen["then"]["errors"][table] == words
     assert seen["then"]["rows"][table] == seen["first"]["rows"][table] == [BEFORE]
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_columns_that_are_ignored_leave_the_table_as_it_is(seen: dict[str, Any], table_format: str) -> None:
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
+def test_columns_that_are_ignored_leave_the_table_as_it_is(seen_in: SeenIn, table_format: str, sort: str) -> None:
+    seen = seen_in(sort)
     table = f"fixed_{table_format}"
     assert set(seen["then"]["columns"][table]) == {"id", "a", "day"}
     assert seen["then"]["rows"][table] == [BEFORE, {"id": 2, "day": "2024-01-02"}]
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_columns_that_may_change_are_told(seen: dict[str, Any], table_format: str) -> None:
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
+def test_columns_that_may_change_are_told(seen_in: SeenIn, table_format: str, sort: str) -> None:
+    seen = seen_in(sort)
     table = f"told_{table_format}"
     assert seen["then"]["columns"][table] == ["id", "b", "day"]
     assert seen["then"]["rows"][table] == [

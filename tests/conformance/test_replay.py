@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.project import FORMATS
-from tests.conformance.replay import TABLES
+from tests.conformance.replay import KINDS
+from tests.conformance.sessions import FORMATS_IN, PAIRS, SeenIn
 
 pytestmark = pytest.mark.timeout(900)
 EPOCH, NEVER = "1970-01-01T00:00:00.000Z", None
@@ -48,33 +48,39 @@ APPENDED = {
 }
 
 
-def expected(table: str, step: str) -> list[dict[str, Any]]:
-    rows = BY_TIME[step] if table.startswith("by_time") else [{"id": key, "name": name} for key, name in APPENDED[step]]
+def expected(name: str, step: str) -> list[dict[str, Any]]:
+    rows = BY_TIME[step] if name == "by_time" else [{"id": key, "name": name} for key, name in APPENDED[step]]
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("step", ["first", "second", "back"])
-def test_every_change_is_put_into_what_was_there(seen: dict[str, Any], step: str, table: str) -> None:
+def test_every_change_is_put_into_what_was_there(
+    seen_in: SeenIn, step: str, name: str, table_format: str, sort: str
+) -> None:
+    seen = seen_in(sort)
     assert seen[step]["status"] == "succeeded"
-    assert seen[step]["rows"][table] == expected(table, step)
+    assert seen[step]["rows"][f"{name}_{table_format}"] == expected(name, step)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(("sort", "table_format"), PAIRS)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("step", ["second", "back"])
-def test_the_plan_says_that_the_history_is_kept(seen: dict[str, Any], step: str, table: str) -> None:
-    assert seen[step]["actions"][table] == ["seed_and_build", "forward"]
+def test_the_plan_says_that_the_history_is_kept(
+    seen_in: SeenIn, step: str, name: str, table_format: str, sort: str
+) -> None:
+    assert seen_in(sort)[step]["actions"][f"{name}_{table_format}"] == ["seed_and_build", "forward"]
 
 
-def test_a_command_that_is_killed_while_it_copies_changes_nothing_that_readers_see(seen: dict[str, Any]) -> None:
+def test_a_command_that_is_killed_while_it_copies_changes_nothing_that_readers_see(seen_in: SeenIn) -> None:
+    seen = seen_in("over Connect")
     assert seen["killed"]["end"] == -signal.SIGKILL
     assert seen["killed"]["rows"] == seen["first"]["rows"]
 
 
-def test_building_again_does_nothing(seen: dict[str, Any]) -> None:
+@pytest.mark.parametrize("sort", FORMATS_IN)
+def test_building_again_does_nothing(seen_in: SeenIn, sort: str) -> None:
+    seen = seen_in(sort)
     assert seen["again"]["status"] == "nothing_to_do"
     assert seen["again"]["rows"] == seen["second"]["rows"]
-
-
-def test_every_format_is_among_them() -> None:
-    assert {table.rpartition("_")[2] for table in TABLES} == set(FORMATS)

@@ -230,7 +230,8 @@ class FakeFolders:
         return self.catalog.absent(folders) if self.knows(schema) else ()
 
     def left_behind(self, schemas: Sequence[str]) -> tuple[str, ...]:
-        return tuple(schema for schema in schemas if any(name.startswith(f"{schema}.") for name in self.catalog.tables))
+        seen = [schema for schema in schemas if self.knows(schema)]
+        return tuple(schema for schema in seen if any(name.startswith(f"{schema}.") for name in self.catalog.tables))
 
 
 class Place:

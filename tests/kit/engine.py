@@ -585,6 +585,10 @@ class FakeEngine:
         self.looked_for |= set(folders)
         return next(iter(self.catalog.absent(folders)), None)
 
+    def left_behind(self, names: Sequence[PhysicalName]) -> tuple[PhysicalName, ...]:
+        with self.catalog.lock:
+            return tuple(name for name in names if name in self.catalog.versions)
+
     def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
         with self.catalog.lock:
             return {head.physical: ("lent",) for head in heads if head.generation in self.catalog.robbed}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.session import SparkSettings
+from lamina.spark.sessions.embedded import SparkSettings
 from tests.kit.connect import start_server
 from tests.spark import handed_in
 from tests.spark.driver import Table, next_number

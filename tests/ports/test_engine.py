@@ -390,9 +390,11 @@ def test_hundreds_of_partitions_are_added_at_once(table: Table) -> None:
 def test_versions_without_a_view_show_nothing(engine: SparkEngine, table: Table) -> None:
     missing = PhysicalName("no_such_schema__lamina.missing__v_0")
     assert engine.published([missing]) == {missing: None}
+    assert engine.left_behind([missing]) == ()
     table.write("SELECT 1 AS id")
     assert table.head is not None
     assert engine.published([table.physical, missing]) == {table.physical: table.head.generation, missing: None}
+    assert engine.left_behind([table.physical, missing]) == (table.physical,)
 
 
 def test_a_view_shows_its_query_with_comments(engine: SparkEngine, table: Table) -> None:

@@ -308,6 +308,14 @@ def test_a_column_in_what_an_audit_is_called_with_is_told_where_it_is_called(pro
     assert [each.hint for each in problems[:2]] == ["did you mean `id`?", "did you mean `name`?"]
 
 
+def test_the_rows_an_audit_is_about_are_called_as_they_are_written(project):
+    audit = "AUDIT (name own);\nSELECT x.id FROM raw.t AS x JOIN @this_model ON y.id = x.id WHERE z.id = 1;\n"
+    files = {"sources/t.yml": SOURCE, "models/a.sql": READS.format("a", "FULL", "own"), "audits/own.sql": audit}
+    for problem in project(files).problems():
+        assert "lamina" not in f"{problem.message} {problem.hint}"
+        assert "@this_model" in problem.hint
+
+
 def test_audits_may_read_what_is_there(project):
     history = "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [name])"
     audits = (

@@ -17,7 +17,8 @@ from lamina.errors import Location, MacroError
 from lamina.graph.model import PythonModule
 from lamina.project.python.macros import load_recorded_macros
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros.expand import MacroScope, expand
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope
 
 ENDS = {
     "exit": ("import sys", "sys.exit(0)", "SystemExit"),

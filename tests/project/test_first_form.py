@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -118,6 +119,54 @@ def test_a_field_that_kinds_are_given_later_does_not_change_the_first_form(recor
     known = set(first._FIELDS)
     assert {type(model.kind).__name__ for model in graph.models.values()} - known <= {"Full", "Embedded"}
     assert list(former.FORMER) == [1]
+
+
+COMMENTED = """MODEL (name shop.plain, kind FULL, column_descriptions (x = 'the x'));
+SELECT
+  -- above
+  ds,
+  x -- beside
+FROM raw.orders
+"""
+
+
+@pytest.fixture
+def read_otherwise(root: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """The same, by an older Lamina that did not find the comments of a query where this one finds them."""
+    (root / "models/plain.sql").write_text(COMMENTED)
+    place = opened(root)
+    with monkeypatch.context() as older:
+        older.setattr("lamina.sql.query._projection_comments", lambda *_: {})
+        older.setattr("lamina.app.identify.versions_of", lambda graph, _key: first_versions(graph))
+        older.setattr("lamina.app.identify.undecided", lambda *_: {})
+        older.setattr("lamina.app.apply_plan.sealed", lambda model, _key: model)
+        older.setattr("lamina.app.apply_plan.made_with", lambda: None)
+        build_everything(place)
+    shutil.rmtree(root / ".lamina" / "cache")
+    place.project = FileProject(root, environ=ENVIRON)  # type: ignore[assignment]
+    return place
+
+
+def test_comments_that_are_read_otherwise_now_are_no_change(read_otherwise: Place, root: Path):
+    before = places(read_otherwise)
+    for environment in (None, "dev"):
+        plan = read_otherwise.process().plan(BUILT, environment)
+        assert {str(step.node): step.action for step in plan.plan.steps if step.action != "skip"} == {}
+        assert read_otherwise.build(BUILT, environment).status == "nothing_to_do"
+    assert places(read_otherwise) == before
+    (comment,) = (model for name, model in read_otherwise.project.graph(BUILT).models.items() if name == "shop.plain")
+    assert [column.comment for column in comment.columns] == ["above", "the x"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("'the x'", "'another x'"), ("-- above", "-- edited"), (", kind", ", owner ann, kind")]
+)
+def test_what_else_is_said_of_such_a_model_counts(read_otherwise: Place, root: Path, old: str, new: str):
+    (root / "models/plain.sql").write_text(COMMENTED.replace(old, new))
+    plan = read_otherwise.process().plan(BUILT)
+    assert {str(step.node): step.action for step in plan.plan.steps if step.action != "skip"} == {
+        "shop.plain": "metadata"
+    }
 
 
 # --- state of before --------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from lamina import Project
+from lamina.spark.sessions.embedded import SparkSettings
 from lamina.spark.sessions.format_settings import package_of
-from lamina.spark.sessions.session import SparkSettings
 from tests.kit.told import tell
 
 SETTINGS = {

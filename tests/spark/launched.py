@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.session import SparkSettings
+from lamina.spark.sessions.embedded import SparkSettings
 from tests.kit.told import tell
 
 PASSWORD = "ses me\\street '\"=:#!ü√𝄞"

@@ -12,7 +12,7 @@ from pathlib import Path
 from lamina.app.ports.events import Event
 from lamina.errors import LaminaError
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.session import SparkSettings
+from lamina.spark.sessions.embedded import SparkSettings
 from tests.spark.driver import Table
 
 

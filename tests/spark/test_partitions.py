@@ -113,6 +113,61 @@ def test_a_key_tells_where_its_rows_lie(row: datetime, first: datetime, second: 
         assert touch((value,), time_key, interval) == ("inside" if is_inside else "outside")
 
 
+UNITS = {"hours": "%Y-%m-%d-%H", "days": "%Y-%m-%d", "months": "%Y-%m", "years": "%Y"}
+
+
+@given(
+    row=moments,
+    first=moments,
+    second=moments,
+    unit=st.sampled_from([*UNITS]),
+    kind=st.sampled_from(["timestamp", "date"]),
+)
+def test_a_key_by_a_unit_tells_where_its_rows_lie(
+    row: datetime, first: datetime, second: datetime, unit: str, kind: str
+) -> None:
+    if first == second:
+        second = first + timedelta(minutes=1)
+    interval = Interval(Instant.of(min(first, second)), Instant.of(max(first, second)))
+    time = Column(name="at", type=kind)
+    layout = plan_partitions((f"{unit}(at)",), (time, Column(name="id", type="int")))
+    time_key = find_time_key(layout, time, TimeColumn(name="at"))
+    assert time_key is not None
+    moment = row if kind == "timestamp" else datetime.combine(row.date(), datetime.min.time(), timezone.utc)
+    # Whoever rewrites a whole month for a day of it should know which of its partitions hold rows of that day.
+    between = "partly" if unit in {"hours", "days"} else "unknown"
+    is_inside = interval.contains(Instant.of(moment))
+    found = touch((moment.strftime(UNITS[unit]),), time_key, interval)
+    assert found in ({"inside", between} if is_inside else {"outside", between})
+
+
+@pytest.mark.parametrize(
+    ("unit", "key", "found"),
+    [
+        ("hours", "2024-01-05-22", "outside"),
+        ("hours", "2024-01-05-23", "inside"),
+        ("hours", "2024-01-07-01", "outside"),
+        ("months", "2023-12", "outside"),
+        ("months", "2024-01", "unknown"),
+        ("months", "2024-02", "outside"),
+        ("years", "2024", "unknown"),
+        ("years", "2025", "outside"),
+    ],
+)
+def test_partitions_of_other_times_are_left_alone_by_their_keys(unit: str, key: str, found: str) -> None:
+    layout = plan_partitions((f"{unit}(at)",), COLUMNS)
+    time_key = find_time_key(layout, COLUMNS[2], TimeColumn(name="at"))
+    assert time_key is not None
+    assert touch((key,), time_key, Interval.from_pair(("2024-01-05T23:00:00Z", "2024-01-07T01:00:00Z"))) == found
+
+
+def test_the_finest_of_several_keys_of_time_tells_most() -> None:
+    layout = plan_partitions(("years(at)", "id", "hours(at)", "months(at)"), COLUMNS)
+    time_key = find_time_key(layout, COLUMNS[2], TimeColumn(name="at"))
+    assert time_key is not None
+    assert time_key.index == 2
+
+
 def test_keys_that_python_cannot_read_for_sure_say_nothing() -> None:
     time = Column(name="at", type="string")
     interval = Interval.from_pair(("2024-01-01", "2024-02-01"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lamina.spark.sessions.places import LocalFolders, connection_key, remember_place
+from lamina.spark.sessions.places import LocalFolders, connection_key, lies_below, remember_place
 
 HERE = connection_key(None, {})
 THERE = connection_key(None, {"spark.hive.metastore.uris": "thrift://host"})
@@ -36,6 +36,29 @@ def test_tables_that_lamina_made_are_found_where_they_were_seen_or_by_default_li
     made = tmp_path / "warehouse" / "s__lamina.db"
     (made / "_lamina_0123abcd").mkdir(parents=True)
     assert folders.left_behind(["s__lamina", "t__lamina"]) == (str(made),)
+
+
+def test_a_warehouse_of_ones_own_is_looked_at_for_tables_that_lamina_made(tmp_path: Path) -> None:
+    made = tmp_path / "a wh" / "s__lamina.db"
+    (made / "_lamina_0123abcd").mkdir(parents=True)
+    for warehouse in (str(tmp_path / "a wh"), f"file:{tmp_path / 'a wh'}"):
+        assert LocalFolders(tmp_path / "home", HERE, warehouse).left_behind(["s__lamina"]) == (str(made),)
+    for warehouse in (None, "s3a://bucket/wh"):
+        assert LocalFolders(tmp_path / "home", HERE, warehouse).left_behind(["s__lamina"]) == ()
+
+
+def test_tables_of_other_catalogs_are_found_where_they_were_seen_or_by_default_lie(tmp_path: Path) -> None:
+    folders = LocalFolders(tmp_path, HERE)
+    own, theirs = tmp_path / "iceberg" / "s__lamina", tmp_path / "lake" / "s__lamina"
+    for place in (own, theirs):
+        (place / "t__v_0123456789abcdef__g_1").mkdir(parents=True)
+    assert folders.left_behind(["s__lamina", "t__lamina"]) == (str(own),)
+    remember_place(tmp_path, HERE, "lake.s__lamina", str(theirs))
+    assert folders.left_behind(["s__lamina"]) == (str(theirs),)
+    assert folders.absent("lake.s__lamina", ["t__v_0123456789abcdef__g_1", "gone"]) == (f"{theirs}/gone",)
+    assert lies_below(f"file:{theirs}", "t__v_0123456789abcdef__g_1")
+    assert not lies_below(str(theirs), "gone")
+    assert not lies_below("s3a://bucket/s__lamina", "gone")
 
 
 def test_what_cannot_be_read_or_written_is_no_reason_to_stop(tmp_path: Path) -> None:

@@ -158,6 +158,38 @@ def test_a_replaced_day_is_laid_over_the_others_and_shown_once(table: Table) -> 
     check("generation")
 
 
+HOURLY = "SELECT id, timestampadd(HOUR, CAST(id AS INT), TIMESTAMP'2024-03-01') AS at FROM range({}, {})"
+
+
+def test_the_next_hours_of_a_table_by_hours_are_written_in_one_job(table: Table) -> None:
+    table = replace(table, partitioned_by=("hours(at)",), time_column=TimeColumn(name="at"))
+    table.write(HOURLY.format(0, 48), ("2024-03-01", "2024-03-03"))
+
+    written = table.write(HOURLY.format(47, 50), ("2024-03-02T23:00:00", "2024-03-03T02:00:00"))
+
+    assert written.statements == len(["write", "count"])
+    assert sorted(written.folders) == [("2024-03-02-23",), ("2024-03-03-00",), ("2024-03-03-01",)]
+    assert sorted(number for (number,) in table.rows("id")) == [*range(50)]
+    # An hour of which nothing is left vanishes.
+    written = table.write(f"SELECT * FROM ({HOURLY.format(0, 1)}) WHERE false", ("2024-03-01", "2024-03-01T01:00:00"))
+    assert (dict(written.folders), written.removed) == ({}, (("2024-03-01-00",),))
+    assert sorted(number for (number,) in table.rows("id")) == [*range(1, 50)]
+
+
+def test_a_day_of_a_table_by_months_is_replaced_without_looking_at_other_months(table: Table) -> None:
+    table = replace(table, partitioned_by=("months(at)", "g"), time_column=TimeColumn(name="at"))
+    rows = f"SELECT id, CASE WHEN id % 24 = 0 THEN 'a' ELSE 'b' END AS g, at FROM ({HOURLY})"
+    table.write(rows.format(0, 24 * 92), ("2024-03-01", "2024-06-01"))
+
+    written = table.write(
+        f"SELECT * FROM ({rows.format(24 * 40, 24 * 41)}) WHERE g = 'a'", ("2024-04-10", "2024-04-11")
+    )
+
+    assert sorted(written.folders) == [("2024-04", "a"), ("2024-04", "b")]
+    kept = [number for number in range(24 * 92) if not 24 * 40 < number < 24 * 41]
+    assert sorted(number for (number,) in table.rows("id")) == kept
+
+
 def test_partitions_by_two_keys_without_values_are_replaced_too(table: Table) -> None:
     table = replace(table, partitioned_by=("ds", "g"), time_column=TimeColumn(name="ds"))
     table.write(f"SELECT id, ds, IF(id = 3, NULL, 'x') AS g FROM ({MANY})", FORTY_DAYS)

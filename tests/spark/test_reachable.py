@@ -10,8 +10,8 @@ import pytest
 
 from lamina.errors import LaminaError
 from lamina.spark.engine import SparkEngine
+from lamina.spark.sessions.embedded import SparkSettings
 from lamina.spark.sessions.reachable import hide_secrets, without_secrets
-from lamina.spark.sessions.session import SparkSettings
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ import pytest
 from lamina.app.ports.machine import Standing
 from lamina.errors import EngineError, JavaMissing, SparkStartFailed, WarehouseUnwritable
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.embedded import spark_config
+from lamina.spark.sessions.embedded import SparkSettings, spark_config
 from lamina.spark.sessions.own_catalog import is_own, settings_in_force
-from lamina.spark.sessions.session import SparkSettings
 from lamina.spark.sessions.substitution import SUBSTITUTION
 from tests.spark.driver import Table
 

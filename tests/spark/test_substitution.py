@@ -13,7 +13,8 @@ from lamina.app.ports.engine import ShowView, SqlQuery, StatementsRequest
 from lamina.errors import EngineError
 from lamina.graph.names import NodeName
 from lamina.spark.engine import SparkEngine
-from lamina.spark.sessions.session import Sessions, SparkSettings, is_connect
+from lamina.spark.sessions.embedded import SparkSettings
+from lamina.spark.sessions.session import Sessions, is_connect
 from lamina.spark.sessions.substitution import SUBSTITUTION
 from tests.kit.told import told
 from tests.spark.driver import Table, next_number, on_lines

@@ -31,6 +31,7 @@ from lamina.app.ports.facts import RunFinished, RunStarted
 from lamina.app.ports.loaded import LoadRequest
 from lamina.app.report import Report, planned, with_earlier, with_notice, with_statements
 from lamina.errors import PlanOutdated, raise_all
+from lamina.graph.catalogs import catalogs_used
 from lamina.graph.dag import Notice
 from lamina.graph.formats import formats_of
 from lamina.planning.missing import next_release
@@ -88,6 +89,8 @@ class Application(Querying):
                 return with_earlier(self._nothing_to_do(report, plan, left.get(plan.environment)), earlier)
             if confirm is not None and not confirm(report):
                 return with_earlier(report, earlier)
+            if not before.number and not gathered.inputs.baseline.number:
+                self._check_catalog(plan)
             self._storage_read(plan.command, plan.models.values()).check_read(gathered.inputs, plan)
             if plan.command == "run":
                 _check_code(ports.store, gathered.inputs, plan)
@@ -110,6 +113,16 @@ class Application(Querying):
             time.sleep(pause)
             pause *= PAUSE_GROWTH
         raise AssertionError("unreachable")
+
+    def _check_catalog(self, plan: Plan) -> None:
+        """Refuse to begin anew where a catalog that lives elsewhere than the state shows what was built before."""
+        names = [pointer.physical for pointer in plan.pointers.values() if pointer.physical is not None]
+        if not names:
+            return
+        models, engine = plan.models.values(), self._ports.engine
+        standing = engine.prepare(plan.command, formats_of(models), catalogs_used(models))
+        if standing.catalog is None:
+            self._storage.check_catalog(engine, names)
 
     @staticmethod
     def _changes_anything(plan: Plan, before: Revision) -> bool:

@@ -47,6 +47,17 @@ def same_request(now: Instant, command: click.Command | None = None) -> str:
     return shlex.join([*path.split(), *words])
 
 
+def clock_words(command: str) -> str:
+    """The option of a command that says at what time it is asked, with a blank in front; nothing where it is now."""
+    words = shlex.split(command)
+    for number, word in enumerate(words):
+        if word == "--execution-time" and number + 1 < len(words):
+            return f" {shlex.join(words[number : number + 2])}"
+        if word.startswith("--execution-time="):
+            return f" {shlex.quote(word)}"
+    return ""
+
+
 def place_words(directory: Path | None, target: str | None) -> str:
     """The options that say which project and target a command is about, as far as they were given."""
     words = ([] if directory is None else ["-C", str(directory)]) + ([] if target is None else ["--target", target])

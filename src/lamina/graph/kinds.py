@@ -286,6 +286,11 @@ def may_be_restated(kind: Kind) -> bool:
     return policy is None or not policy.disable_restatement
 
 
+def is_scheduled(kind: Kind) -> bool:
+    """Whether the model's own cron says when it is computed: not for views, nor for seeds, which follow their files."""
+    return has_intervals(kind) or folds(kind) or isinstance(kind, Full)
+
+
 def has_intervals(kind: Kind) -> bool:
     """Whether work is counted in intervals of time rather than in whole builds."""
     return isinstance(kind, IncrementalByTimeRange)

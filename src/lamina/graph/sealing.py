@@ -39,6 +39,7 @@ _OPEN_FIELDS = (
     "session_properties",
     "description",
     "owner",
+    "grains",
     "tags",
     "stamp",
     "further",
@@ -174,7 +175,6 @@ def _changed(model: Model, change: Callable[[str], str], change_long: Callable[[
     new["columns"] = model.columns and tuple(
         replace(column, comment=column.comment and change(column.comment)) for column in model.columns
     )
-    new["grains"] = with_texts(model.grains, change_long)
     return replace(model, kind=with_texts(model.kind, change_long), **new)
 
 

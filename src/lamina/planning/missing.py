@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamina.errors import BadTime
+from lamina.graph.kinds import is_scheduled
 from lamina.timeline.cron import Schedule
 from lamina.timeline.interval import EMPTY, Instant, Interval, Intervals
 from lamina.timeline.parse import as_end, as_start, parse_time
@@ -115,6 +116,6 @@ def restated_intervals(model: Model, flags: Flags, start: Instant, until: Instan
 
 
 def next_release(models: Mapping[NodeName, Model], now: Instant) -> Instant | None:
-    """When the next unit of any scheduled model is released."""
-    ticks = [schedule_of(model).next_tick(now) for model in models.values()]
+    """When the next unit of any model is released, or the next build of one without units; nothing else has a time."""
+    ticks = [schedule_of(model).next_tick(now) for model in models.values() if is_scheduled(model.kind)]
     return min(ticks) if ticks else None

@@ -36,9 +36,10 @@ from lamina.sql.header.audit_arguments import translate_argument
 from lamina.sql.header.document import read_audits
 from lamina.sql.header.read import read_value
 from lamina.sql.header.values import MacroValue, Pair, Property, as_items, sql_of
-from lamina.sql.macros.expand import TIME_NAMES, expand
+from lamina.sql.macros.expand import expand
 from lamina.sql.macros.expander import PREDEFINED
 from lamina.sql.macros.names import macro_names
+from lamina.sql.macros.times import TIME_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamina.errors import DefinitionError, LaminaError, Location, MacroError
+from lamina.errors import DefinitionError, LaminaError, Location, MacroError, UnknownMacro
 from lamina.graph.kinds import Embedded, Full, View
 from lamina.graph.model import MacroEnvironment, SqlBody, SqlText
 from lamina.reading.drafts import WrittenReference
@@ -21,7 +21,7 @@ from lamina.sql.query import analyse_query
 from lamina.sql.session_statements import session_view, statement_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from lamina.graph.model import PythonModule, VariableValue
     from lamina.reading.drafts import Surroundings
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lamina.sql.query import QueryShape
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_VARIABLE = re.compile(r"@\{?[^\W\d]")
 # The value of a setting is any text.
 _SETTING = re.compile(r"\s*(?:SET|ADD)\b", re.IGNORECASE)
 _COMPUTED_WHOLE = frozenset({Full.name, View.name})
@@ -149,6 +150,7 @@ def read_sql_body(
     shape = analyse_expansion(query, expansion, found) if expansion is not None else None
     if expansion is not None and shape is not None:
         reads.add(shape.references, query, expansion if shape.text == expansion.text else None)
+        found.extend(_unknown_tables(shape, query, expansion))
     post = _statements((*extra.get("post_statements", ()), *document.post_statements), scope, uses, found, around)
     behind_view = (*extra.get("on_virtual_update", ()), *document.on_virtual_update)
     virtual = _statements(behind_view, scope, uses, found)
@@ -269,6 +271,19 @@ def _stray_signs(fragment: Fragment, expansion: Expansion) -> list[LaminaError]:
         )
         for offset in stray_signs(expansion.text, fragment.dialect)
     ]
+
+
+def _unknown_tables(shape: QueryShape, query: Fragment, expansion: Expansion) -> Iterator[LaminaError]:
+    """An error for every table that macros have given a name with a variable in it that nothing defines."""
+    for reference in shape.references:
+        left = next((part for part in reference.name.parts if _VARIABLE.match(part)), None)
+        # Whoever writes two signs means the name.
+        if left is not None and not reference.is_path and f"@{left}" not in query.text.lower():
+            yield UnknownMacro(
+                f"`{left}` stands in the name of a table and is not a known variable",
+                hint="look at what the macro gives; `@@` stands for a sign that belongs to the name",
+                location=expansion.location_at(reference.start) if shape.text == expansion.text else query.location,
+            )
 
 
 def read_virtual_update(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 8
 # Arguments of built-in audits that are expressions.
 _EXPRESSIONS = frozenset({"condition", "criteria", "partition_clause"})
+# How users call the rows that an audit is about.
+_AS_WRITTEN = "@this_model"
 # A session variable may be called like a column.
 _DECLARES = re.compile(r"\s*(?:DECLARE|SET\s+VAR)", re.IGNORECASE)
 
@@ -167,9 +169,10 @@ def _error_in_audit(
     is_argument = find_builtin(call.name) is not None or any(
         missing.name.lower() in re.findall(r"\w+", argument.lower()) for argument in call.arguments.values()
     )
+    message = f"{_message(missing, table or missing.relation)}, which audit `{call.name}` asks for"
     return UnknownColumn(
-        f"{_message(missing, table or missing.relation)}, which audit `{call.name}` asks for",
-        hint=_hint(missing),
+        message.replace(THIS_MODEL, _AS_WRITTEN),
+        hint=_hint(missing).replace(THIS_MODEL, _AS_WRITTEN),
         location=call.location if is_argument else place_of(written, text, missing.offset),
         node=about,
     )

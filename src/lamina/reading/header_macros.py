@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamina.sql.fragment import Fragment
 from lamina.sql.header.read import LATE_PROPERTIES, read_properties, read_value
 from lamina.sql.header.values import KindValue, MacroValue, Property, Text
 from lamina.sql.macros.expand import expand
+from lamina.sql.macros.text import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,7 +43,14 @@ def expand_properties(
             if not made.text.strip():
                 continue
             if each.key:
-                read = read_value(each.key, made, is_kind=is_kind, is_expanded=True)
+                read = read_value(each.key, _bracketed(made), is_kind=is_kind, is_expanded=True)
                 yield Property(key=each.key, value=read, location=each.location)
             else:
                 yield from read_properties(made, is_kind=is_kind)
+
+
+def _bracketed(made: Fragment) -> Fragment:
+    """A list that a macro gave, with the brackets that a list has as a value."""
+    source = Source(made)
+    is_list = len(source.split(0, len(source.tokens))) > 1
+    return replace(made, text=f"({made.text})") if is_list else made

@@ -19,6 +19,7 @@ from lamina.graph.kinds import (
 )
 from lamina.graph.model import Column, Model, SeedBody
 from lamina.graph.names import NodeName
+from lamina.graph.validity import given_columns
 from lamina.near_names import near_names
 from lamina.reading.audits import CallReader, read_inline_audits
 from lamina.reading.body import macro_scope, read_sql_body, read_virtual_update
@@ -454,6 +455,9 @@ class ModelReader:
             **fields,  # type: ignore[arg-type]  # each is read into its own type above
         )
         self._problems.extend(check_model(model, block, certain_columns(model, sql.shape if sql else None)))
+        # A view shows what it declares, whatever else its query gives.
+        if sql is not None and model.columns_are_declared and not isinstance(kind, View | Embedded):
+            self._check_undeclared(given_columns(kind, model.columns or ()), sql.shape)
         return model, descriptions
 
     def _columns(
@@ -502,6 +506,22 @@ class ModelReader:
                     f"did you mean `{near[0]}`?" if near else f"the query gives {listed}",
                     "columns",
                 )
+
+    def _check_undeclared(self, declared: tuple[Column, ...], shape: QueryShape) -> None:
+        """Report what the query gives beside the declared columns, where it gives all of these."""
+        outputs = shape.output_columns
+        known = {column.name.lower() for column in declared}
+        if outputs is None or not all(output.is_name_certain for output in outputs):
+            return
+        if not known or not known <= {output.name.lower() for output in outputs}:
+            return
+        extra = [f"`{output.name}`" for output in outputs if output.name.lower() not in known]
+        if extra:
+            self._block.contradict(
+                f"the query gives {', '.join(extra)}, which `columns` does not declare",
+                "declare all that the query gives, or give no more than is declared",
+                "columns",
+            )
 
     def _inline_audits(self, document: Document, kind: Kind | None) -> dict[str, AuditDefinition]:
         """Audits written in the model's file, by name; they see what its query sees."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
-    from lamina.sql.lineage.windows import InputWindow
+    from lamina.sql.lineage.input_windows import InputWindow
     from lamina.sql.session_statements import SessionView
 
     Windows: TypeAlias = tuple[Mapping[NodeName, InputWindow], bool]

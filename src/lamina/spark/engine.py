@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import assert_never
 
-from lamina.app.ports.engine import AnalysisOutcome, PythonQuery, SeedRows, SqlQuery
+from lamina.app.ports.engine import AnalysisOutcome, NewTable, PythonQuery, SeedRows, SqlQuery
 from lamina.app.ports.published import InPlace
 from lamina.errors import Cancelled, EngineError, LaminaError, TransientFailure
 from lamina.spark.audits import ask_audits
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from lamina.graph.names import NodeName
     from lamina.identity.naming import PhysicalName
     from lamina.spark.formats.lake import LakeFormat
-    from lamina.spark.sessions.session import SparkSettings
+    from lamina.spark.sessions.embedded import SparkSettings
     from lamina.sql.fragment import Fragment
 
 Request = TypeVar("Request")
@@ -207,6 +207,8 @@ class SparkEngine:
             written = table_format.write(session, frame, request, root, self._reach)
             with substituting(session, request.settings):
                 statements += self._end(session, rows, request.hooks, request.node)
+        if isinstance(written.place, NewTable):
+            self._catalog.remember_tables(*request.table.generation.rsplit(".", 1))
         return replace(written, statements=written.statements + statements)
 
     def audit(self, request: AuditRequest) -> tuple[AuditFinding, ...]:
@@ -339,6 +341,13 @@ class SparkEngine:
             self._failures(f"looking for folders of `{schema}`"),
         ):
             return find_missing(session, [f"{root}/{folder}" for folder in folders])
+
+    def left_behind(self, names: Sequence[PhysicalName]) -> tuple[PhysicalName, ...]:
+        """Those of these versions that the catalog shows already."""
+        schemas = {name.rpartition(".")[0] for name in names}
+        there = {schema for schema in schemas if self._catalog.has_schema(schema)}
+        shown = published_generations(self._catalog, [name for name in names if name.rpartition(".")[0] in there])
+        return tuple(name for name, generation in shown.items() if generation is not None)
 
     def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
         """The files that tables of these heads read and that are gone."""

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _SPARK = "spark"
 # What a text must hold, be it in a string or a comment, for the answer to be yes.
@@ -50,6 +50,13 @@ def changed_columns(old_text: str, new_text: str, dialect: str = _SPARK) -> tupl
     from lamina.sql import compare
 
     return compare.changed_columns(old_text, new_text, dialect)
+
+
+def column_comments(text: str, dialect: str = _SPARK) -> Mapping[str, str | None]:
+    """See `query.column_comments`."""
+    from lamina.sql import query
+
+    return query.column_comments(text, dialect)
 
 
 def names_clock(text: str, dialect: str) -> bool:

@@ -125,6 +125,12 @@ def analyse_query(
     )
 
 
+def column_comments(text: str, dialect: str = SPARK) -> Mapping[str, str | None]:
+    """What a query says about its columns, by their names in lower case; nothing where the columns are not known."""
+    columns = analyse_query(text, dialect).output_columns or ()
+    return {column.name.lower(): column.comment for column in columns}
+
+
 def _describe(query: ParsedQuery, outputs: Sequence[Output], comments: Mapping[int, str]) -> tuple[OutputColumn, ...]:
     described: list[OutputColumn] = []
     for output in outputs:

@@ -89,6 +89,15 @@ def test_run_with_nothing_due_says_when_the_next_interval_is_released():
     assert report.next_release == instant("2024-01-05")
 
 
+@pytest.mark.parametrize("kind", [View(), Embedded()])
+def test_what_no_run_computes_is_never_due(kind: View | Embedded):
+    shown = model("shop.shown", ["shop.orders"], kind=kind, cron="@hourly", query="SELECT ds, x FROM shop.orders")
+    place = shop()
+    place.project.change(shown)
+    place.build("2024-01-04")
+    assert place.run("2024-01-04T05:00:00Z").next_release == instant("2024-01-05")
+
+
 def test_running_an_environment_that_does_not_exist_says_so():
     with pytest.raises(UnknownEnvironment):
         shop().run("2024-01-04", "dev")

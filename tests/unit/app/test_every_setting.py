@@ -6,6 +6,7 @@ the engine is asked to do. Identity does not count: a property can be part of a 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import dataclass, replace
@@ -148,6 +149,10 @@ ELSEWHERE = {
 OTHERWISE = {
     ("SEED", "path"): "files are read when the project is loaded; tests/project/test_files.py",
     ("SEED", "column_descriptions"): "columns are read when the project is loaded; tests/project/test_files.py",
+    **dict.fromkeys(
+        itertools.product(("VIEW", "SEED"), ("cron", "cron_tz")),
+        "says when time begins below it where nothing else does; tests/unit/planning/test_plan.py",
+    ),
     ("EMBEDDED", "description"): "tells people something: there is no table to show it",
     ("EMBEDDED", "column_descriptions"): "tells people something: there is no table to show it",
     ("EMBEDDED", "columns"): "what a star over it gives; tests/unit/reading/test_resolve.py",

@@ -11,7 +11,7 @@ from lamina.errors import LaminaError, StateMissing, StorageMissing
 from lamina.graph.kinds import IncrementalUnmanaged, View
 from lamina.identity.naming import version_folder
 from lamina.state.memory import MemoryStateStore
-from tests.kit.app import LEASE_TIME, Killed, Place, orders, reading, shop
+from tests.kit.app import LEASE_TIME, Killed, Place, january, orders, reading, shop
 from tests.kit.models import instant, model
 from tests.unit.app.test_audit_records import call, with_audits
 from tests.unit.app.test_audits_apart import alone
@@ -202,6 +202,18 @@ def test_an_empty_state_beside_tables_that_lamina_made_is_told():
             command(NOW)
 
 
+def test_an_empty_state_beside_versions_that_only_the_catalog_knows_of_is_told_before_anything_is_made():
+    place = built()
+    place.catalog.is_far_away = True
+    place.store = MemoryStateStore(place.clock.now)
+    before, statements = place.catalog.everything(), len(place.catalog.statements)
+    for environment in ("prod", "dev"):
+        with pytest.raises(StateMissing, match=r"`shop__lamina`") as caught:
+            place.build(NOW, environment)
+        assert "drop these schemas" in (caught.value.hint or "")
+    assert (place.catalog.everything(), len(place.catalog.statements)) == (before, statements)
+
+
 def test_totals_over_rows_that_are_gone_are_not_computed():
     place = Place(
         orders(), reading("shop.totals", "shop.orders"), sources={"raw.orders": {"2024-01-01": "a", "2024-01-02": "b"}}
@@ -309,6 +321,30 @@ def test_far_away_only_what_a_batch_reads_is_looked_for():
     process.build("2024-01-06", select=("shop.orders",))
     asked = {folder.split("/")[1].partition("__v_")[0] for folder in process.engine.looked_for}
     assert asked == {"orders"}
+
+
+# --- tables with a history, which lie in folders of their own ---------------------------------------------------------
+@pytest.mark.parametrize("table_format", ["hive", "delta", "iceberg"])
+def test_tables_of_every_format_that_are_gone_are_told_and_computed_again(table_format: str):
+    place = Place(orders(table_format=table_format), sources={"raw.orders": january(31)})
+    place.build(NOW)
+    before, where = place.catalog.everything(), physical(place, "shop.orders")
+    lose(place, "shop.orders")
+    place.catalog.gone |= {f"{table.rpartition('.')[2]}/" for table in place.catalog.lakes if table.startswith(where)}
+    for command in (place.process().plan, place.build, place.run):
+        assert told(lambda command=command: command(NOW)) == ["shop.orders"]
+    assert [problem.node for problem in place.process().application().missing_rows(instant(NOW))] == ["shop.orders"]
+    assert repair(place.process()).status == "succeeded"
+    assert (place.catalog.everything(), physical(place, "shop.orders")) == (before, f"{where}_2")
+    assert place.build(NOW).status == "nothing_to_do"
+
+
+def test_a_table_whose_files_lie_elsewhere_is_not_looked_for_where_tables_usually_lie():
+    elsewhere = {"write.metadata.path": "s3a://bucket/t"}
+    place = Place(orders(table_format="iceberg", physical_properties=elsewhere), sources={"raw.orders": january(31)})
+    place.build(NOW)
+    place.catalog.gone |= {f"{table.rpartition('.')[2]}/" for table in place.catalog.lakes}
+    assert place.build(NOW).status == "nothing_to_do"
 
 
 # --- whoever asks or shows instead of computing -----------------------------------------------------------------------

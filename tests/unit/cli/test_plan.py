@@ -333,6 +333,8 @@ def test_intervals_that_the_baseline_writes_are_named_where_it_is_shared(
     assert "no interval is missing" not in answer.stderr
     assert "are for prod to write first" in answer.stderr
     assert "`lamina run prod --target prod` writes those that are released" in answer.stderr
+    later = lamina("plan", "dev", "--execution-time", "2024-01-10 00:00:00").stderr
+    assert "`lamina run prod --execution-time '2024-01-10 00:00:00'` writes those" in later
     left = next(node for node in json.loads(lamina("plan", "dev", "--json").stdout)["nodes"])["left_to_baseline"]
     assert left == [["2024-01-08T00:00:00Z", "2024-01-10T00:00:00Z"]]
 

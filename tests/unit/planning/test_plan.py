@@ -179,6 +179,13 @@ def test_waiting_can_be_switched_off():
     assert steps(plan)["shop.hourly"].intervals == ranges(("2024-01-01", "2024-01-03T05:00:00Z"))
 
 
+def test_where_nothing_says_when_time_begins_it_begins_a_unit_of_the_topmost_model_ago():
+    top = model("shop.shown", ["raw.x"], kind=View(), cron="@monthly", grain=Grain.MONTH)
+    below = model("shop.days", ["shop.shown"], kind=daily())
+    found = steps(make_plan(World(top, below).inputs("2024-02-10")))
+    assert found["shop.days"].intervals == ranges(("2024-01-01", "2024-02-10"))
+
+
 def test_a_start_in_the_future_waits_and_has_a_table_for_its_readers():
     world = World(
         model("shop.later", ["raw.x"], kind=daily(), start="2030-01-01"), model("shop.totals", ["shop.later"])

@@ -305,6 +305,19 @@ def test_variables_in_quoted_names_reach_kinds_audits_and_blueprints():
     assert "`id`" in not_null.code.query.expanded
 
 
+@pytest.mark.parametrize("made", ["x.`@nope`", "`@{nope}`.t", "`@nope`.t AS y"])
+def test_a_table_that_a_macro_names_by_an_unknown_variable_is_an_error(made: str):
+    text = f"MODEL (name a, kind FULL);\nSELECT a\nFROM t JOIN @SQL('{made}') ON TRUE"
+    (error,) = problems(text)
+    assert isinstance(error, UnknownMacro)
+    assert (error.location.line, error.location.column) == (3, 13)
+
+
+def test_a_table_whose_name_begins_with_a_sign_can_be_meant():
+    model = read_one("MODEL (name a, kind FULL); SELECT a FROM x.`@@nope`")
+    assert model.body.query.expanded == "SELECT a FROM x.`@nope`"
+
+
 def test_double_quoted_names_are_filled_in_where_the_dialect_quotes_names_so():
     model = read_one(
         'MODEL (name "@schema".orders, kind FULL, dialect postgres, cron "@daily", description "by @{who} at @home");'
@@ -432,6 +445,48 @@ def test_blueprints_give_one_model_each():
         {"customer": "alpha", "field": "x"},
         {"customer": "beta", "field": "y"},
     ]
+
+
+@pytest.mark.parametrize(
+    "made", ["@EACH(@names, x -> (c := @x))", "@SQL('(c := a), (c := b)')", "@SQL('((c := a), (c := b))')"]
+)
+def test_a_macro_may_give_all_blueprints(made: str):
+    text = f"MODEL (name @{{c}}.o, kind FULL, blueprints {made}); SELECT 1 AS x"
+    assert [draft.name.to_text() for draft in read(text, variables={"names": ["a", "b"]})] == ["a.o", "b.o"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["FULL", "INCREMENTAL_BY_UNIQUE_KEY (unique_key a)", "SCD_TYPE_2_BY_COLUMN (unique_key a, columns (a))"]
+)
+def test_a_query_gives_no_column_that_is_not_declared(kind: str):
+    text = f"MODEL (name m, kind {kind},\ncolumns (A INT));\nSELECT 1 AS a, 2 AS b"
+    error = problem(text)
+    assert isinstance(error, DefinitionError)
+    assert (at(error), "`b`" in error.message) == (("models/m.sql", 2), True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query"),
+    [
+        ("VIEW", "SELECT 1 AS a, 2 AS b"),
+        ("FULL", "SELECT a, * FROM t"),
+        ("FULL", "SELECT a, max(b) FROM t"),
+        ("SCD_TYPE_2_BY_COLUMN (unique_key a, columns (a))", "SELECT 1 AS a"),
+    ],
+)
+def test_declared_columns_are_left_to_spark_where_the_query_does_not_tell(kind: str, query: str):
+    declared = "a INT, valid_from TIMESTAMP, valid_to TIMESTAMP" if kind.startswith("SCD") else "a INT"
+    assert read_one(f"MODEL (name m, kind {kind}, columns ({declared})); {query}").columns_are_declared
+
+
+def test_a_macro_may_give_a_list_wherever_a_list_can_stand():
+    model = read_one(
+        "MODEL (name a, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key @keys), tags @keys, "
+        "partitioned_by @EACH(@keys, x -> @{x}), columns @EACH(@keys, x -> @{x} INT)); SELECT 1 AS a, 2 AS b",
+        variables={"keys": ["a", "b"]},
+    )
+    assert (model.kind.unique_key, model.tags, model.partitioned_by) == (("a", "b"), ("a", "b"), ("a", "b"))
+    assert [(column.name, column.type) for column in model.columns] == [("a", "int"), ("b", "int")]
 
 
 def test_a_problem_of_every_blueprint_is_told_once():

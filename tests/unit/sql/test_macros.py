@@ -7,7 +7,9 @@ import sqlglot
 
 from lamina.errors import LaminaError, Location, MacroError, Problems, SyntaxProblem, UnknownMacro
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros.expand import Expansion, MacroScope, VariableValue, expand, substitute_times, time_literals
+from lamina.sql.macros.expand import Expansion, expand
+from lamina.sql.macros.scope import MacroScope, VariableValue
+from lamina.sql.macros.times import substitute_times, time_literals
 from lamina.sql.syntax import to_spark
 from lamina.timeline.macro_times import TimeValue
 
@@ -188,6 +190,30 @@ def test_a_table_written_as_text_is_a_name_too() -> None:
 )
 def test_other_text_stays(text: str) -> None:
     assert expanded(text) == text
+
+
+def test_variables_in_hints_are_filled_in() -> None:
+    assert expanded("SELECT /*+ REPARTITION(@limit_rows, `@{region}`), BROADCAST(@region) */ a FROM t") == (
+        "SELECT /*+ REPARTITION(5, `eu`), BROADCAST(eu) */ a FROM t"
+    )
+    assert (
+        expanded("@EACH([a, b], c -> (SELECT /*+ MERGE(@c) */ 1))")
+        == "(SELECT /*+ MERGE(a) */ 1), (SELECT /*+ MERGE(b) */ 1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("SELECT /*+ BROADCAST(@regoin) */ a FROM t", UnknownMacro),
+        ("SELECT /*+ BROADCAST(@{regoin}) */ a FROM t", UnknownMacro),
+        ("SELECT /*+ REPARTITION(@IF(TRUE, 1, 2)) */ a FROM t", MacroError),
+    ],
+)
+def test_a_sign_that_would_be_left_in_a_hint_is_an_error(text: str, kind: type[LaminaError]) -> None:
+    error = failure(text)
+    assert isinstance(error, kind)
+    assert (error.location.line, error.location.column) == (10, 8)
 
 
 def test_a_quoted_name_cannot_become_empty() -> None:

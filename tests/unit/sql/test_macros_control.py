@@ -6,7 +6,8 @@ import pytest
 
 from lamina.errors import LaminaError, Location, MacroError
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros.expand import MacroScope, VariableValue, expand
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope, VariableValue
 
 VARIABLES: dict[str, VariableValue] = {
     "region": "eu",

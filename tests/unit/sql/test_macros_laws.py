@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from lamina.errors import LaminaError, Location
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros.expand import MacroScope, expand, substitute_times
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope
+from lamina.sql.macros.times import substitute_times
 
 HERE = Location(file="a.sql", line=1, column=1)
 TIMES = {"start_ds": "'2024-01-01'", "end_dt": "TIMESTAMP '2024-01-02 00:00:00+00:00'", "start_millis": "(-5)"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from lamina.errors import LaminaError, Location
 from lamina.sql.fragment import Fragment
 from lamina.sql.macros import expander as macro_expander
-from lamina.sql.macros.expand import MacroScope, expand
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope
 
 VARIABLES = {"big": 10**400, "none": float("nan"), "endless": float("-inf")}
 
@@ -139,6 +142,15 @@ def test_definitions_that_double_each_other_say_the_limit(low: None):
         expand(Fragment(text="SELECT @a34", location=Location(line=99)), MacroScope(definitions=definitions))
 
 
-@pytest.mark.parametrize("returned", [10**5000, object(), [[object()]]], ids=["digits", "object", "objects"])
+class Ending(list[object]):
+    """A list that ends the process of whoever goes through it."""
+
+    def __iter__(self) -> NoReturn:
+        raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    "returned", [10**5000, object(), [[object()]], Ending([1])], ids=["digits", "object", "objects", "ending"]
+)
 def test_what_a_macro_returns_and_cannot_be_written_is_refused(returned: object):
     assert "`@m` returned" in problem("SELECT @m()", m=lambda evaluator: returned).message

@@ -10,7 +10,9 @@ from sqlglot import exp
 
 from lamina.errors import LaminaError, Location, MacroError
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros.expand import Expansion, MacroEvaluator, MacroScope, expand
+from lamina.sql.macros.expand import Expansion, expand
+from lamina.sql.macros.python_macros import MacroEvaluator
+from lamina.sql.macros.scope import MacroScope
 
 
 def run(text: str, *functions: Callable[..., object], **scope: object) -> Expansion:

@@ -9,7 +9,8 @@ import sqlglot
 
 from lamina.errors import LaminaError, Location, MacroError
 from lamina.sql.fragment import Fragment
-from lamina.sql.macros.expand import Expansion, MacroScope, expand
+from lamina.sql.macros.expand import Expansion, expand
+from lamina.sql.macros.scope import MacroScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

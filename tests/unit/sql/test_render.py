@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from lamina.errors import BadPropertyValue, Location, SyntaxProblem
 from lamina.sql.canonical import canonical_text
-from lamina.sql.render import resolve_tables, strftime_to_spark, time_condition, to_spark, wrap_time_filter
+from lamina.sql.render import resolve_tables, strftime_to_spark, time_condition, wrap_time_filter
+from lamina.sql.syntax import to_spark
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sql"
 TABLES = {

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from lamina.sql.lineage.windows import Offset, input_windows
+from lamina.sql.lineage.input_windows import Offset
+from lamina.sql.lineage.windows import input_windows
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lamina.sql.lineage.windows import InputWindow, Offset, input_windows
+from lamina.sql.lineage.input_windows import InputWindow, Offset
+from lamina.sql.lineage.windows import input_windows
 
 MICRO = timedelta(microseconds=1)
 TIMES = {"a": "ds", "b": "ds"}

@@ -22,7 +22,9 @@ from lamina.graph.sealing import values_hidden
 from lamina.identity.fingerprint import virtual_key
 from lamina.identity.naming import logical_name
 from lamina.sql.builtin_audits import THIS_MODEL
-from lamina.sql.macros.expand import MacroScope, expand, substitute_times
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope
+from lamina.sql.macros.times import substitute_times
 from lamina.sql.names import make_table_name
 from lamina.sql.statements import resolve_statement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lamina.app.planning.identify import former_fingerprints, identify, local_fingerprint
+from lamina.app.planning.identify import former_fingerprints, identify, local_fingerprint, with_comments_read_otherwise
 from lamina.app.planning.recorded_code import as_far_as_known, check_definitions, put_together
 from lamina.app.ports.loaded import LoadRequest
 from lamina.environments.pointers import Revision
@@ -74,6 +74,8 @@ def gather(project: ProjectSource, store: StateStore, request: PlanRequest) -> G
         if pointer.definition_id in definitions
     }
     previous = as_far_as_known(store, project, recorded)
+    identified = with_comments_read_otherwise(identified, graph, previous, before)
+    versions = identified.versions
     physical = physical_names(graph, versions, loaded, (baseline, environment))
     inputs = PlanInputs(
         command=request.command,

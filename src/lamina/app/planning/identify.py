@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from lamina.app.ports.facts import IdentityStands
 from lamina.app.ports.loaded import LoadRequest
+from lamina.graph.model import SqlBody
 from lamina.identity.fingerprint import version_of, versions_of
 from lamina.identity.forms.former import FORMER, former_versions
 from lamina.identity.naming import VersionId
 from lamina.identity.standing import equal_now, identities, in_terms_of, is_shown, standing, undecided, with_equals
-from lamina.identity.version import FORM, form_of
+from lamina.identity.version import FORM, Same, form_of
+from lamina.sql.on_demand import column_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from lamina.graph.model import Model
     from lamina.graph.names import NodeName
     from lamina.identity.standing import Equals, Shown
-    from lamina.identity.version import Fingerprint, NodeVersion, Same
+    from lamina.identity.version import Fingerprint, NodeVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,43 @@ def record_found(store: StateStore, found: tuple[Same, ...]) -> None:
 def local_fingerprint(model: Model, form: int = FORM) -> Fingerprint:
     """The hashes of a recorded definition by itself: enough to say what about it changed."""
     return FORMER.get(form, version_of)(model, {}).fingerprint
+
+
+def with_comments_read_otherwise(
+    identified: Identified, graph: Graph, previous: Mapping[NodeName, Model], pointers: Mapping[NodeName, Pointer]
+) -> Identified:
+    """The same, knowing shown definitions again that an earlier Lamina took other comments from the same query for.
+
+    Comments in a query are read differently since the first form of identity; nobody has changed anything there.
+    """
+    versions, found = dict(identified.versions), list(identified.found)
+    for name, former in previous.items():
+        pointer, version = pointers[name], versions.get(name)
+        form = form_of(pointer.definition_id)
+        if version is None or form == FORM or version.version != pointer.version:
+            continue
+        as_read = _with_comments_of(former, graph.models[name])
+        if as_read is None or local_fingerprint(as_read, form).metadata != local_fingerprint(former, form).metadata:
+            continue
+        made = identified.made[name].definition_id
+        versions[name] = replace(version, definition_id=pointer.definition_id)
+        found.append(Same(node=name, identity=made, stands_for=pointer.definition_id))
+    return replace(identified, versions=versions, found=tuple(found))
+
+
+def _with_comments_of(former: Model, now: Model) -> Model | None:
+    """The model with the comments that a former definition had where its query gives them; None if that is another."""
+    if not isinstance(former.body, SqlBody) or not isinstance(now.body, SqlBody):
+        return None
+    if former.body.query.source.text != now.body.query.source.text:
+        return None
+    beside = column_comments(now.body.query.expanded, now.dialect)
+    was = {column.name: column.comment for column in former.columns or ()}
+    columns = tuple(
+        replace(column, comment=was.get(column.name)) if column.comment == beside.get(column.name.lower()) else column
+        for column in now.columns or ()
+    )
+    return replace(now, columns=columns) if now.columns else None
 
 
 def former_fingerprints(

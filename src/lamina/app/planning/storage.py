@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from lamina.app.ports.loaded import LoadRequest
 from lamina.app.rendering.key_ranges import may_hold
 from lamina.errors import StateMissing, StorageMissing, raise_all
-from lamina.graph.formats import DELTA, PARQUET, find_format
+from lamina.graph.formats import PARQUET, find_format
 from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View, has_intervals, stores_rows
 from lamina.identity.naming import next_name, physical_schema, version_folder
 from lamina.planning.reach import stretch_read
@@ -61,9 +61,9 @@ class Storage:
         partitions that may hold rows of these are looked for.
         """
         stored = {name: place for name, place in physical.items() if stores_rows(models[name].kind)}
-        in_folders = {name: place for name, place in stored.items() if models[name].table_format == PARQUET.name}
+        in_folders = {name: place for name, place in stored.items() if _format(models[name]) == PARQUET}
         folders = self._folders_to_look_for(models, in_folders, stretches or {}, looks_deeper)
-        tables = {name: place for name, place in stored.items() if models[name].table_format == DELTA.name}
+        tables = {name: place for name, place in stored.items() if _lies_in_one_folder(models[name])}
         return self._folders_missing(folders, stored) | self._tables_missing(tables)
 
     def missing_far(
@@ -128,18 +128,19 @@ class Storage:
         if not stored:
             return {}
         heads = self.store.load(LoadRequest(heads=tuple(set(stored.values())), facts_of_pointers=False)).heads
-        found = {
-            name: self.folders.absent(_schema(place), [heads[place].generation.rpartition(".")[2]])
-            for name, place in stored.items()
-            if place in heads
-        }
+        found: dict[NodeName, tuple[str, ...]] = {}
+        for name, place in stored.items():
+            if place in heads:
+                # Tables may have another catalog than the views over them.
+                schema, _, table = heads[place].generation.rpartition(".")
+                found[name] = self.folders.absent(schema, [table])
         return {name: places for name, places in found.items() if places}
 
     def lending(
         self, models: Mapping[NodeName, Model], physical: Mapping[NodeName, PhysicalName]
     ) -> dict[NodeName, TableFormat]:
         """The models whose tables may read files of other tables, without a folder that would tell."""
-        found = {name: find_format(models[name].table_format) for name in physical if stores_rows(models[name].kind)}
+        found = {name: _format(models[name]) for name in physical if stores_rows(models[name].kind)}
         return {name: one for name, one in found.items() if one is not None and one.keeps_history and one.can_clone}
 
     def missing_files(
@@ -215,17 +216,20 @@ class Storage:
 
     def check_state(self, models: Iterable[NodeName]) -> None:
         """Raise `StateMissing` when nothing is recorded, and tables that Lamina made are where it would make some."""
-        known = self.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions
-        if known or self.store.history(limit=1):
-            return
-        places = self.folders.left_behind(sorted({physical_schema(name) for name in models}))
+        places = () if self._knows_anything() else self.folders.left_behind(sorted(set(map(physical_schema, models))))
         if places:
-            listed = ", ".join(f"`{place}`" for place in places)
-            raise StateMissing(
-                f"the state is empty, and tables that Lamina has made are in {listed}",
-                hint="put the state back from a backup, or look at `state` in lamina.yaml; to begin anew, move these "
-                "folders away first",
-            )
+            raise _state_missing(places, "move these folders away first")
+
+    def check_catalog(self, engine: Engine, names: Iterable[PhysicalName]) -> None:
+        """The same where only the catalog tells: versions that would be made for the first time are there already."""
+        found = () if self._knows_anything() else engine.left_behind(tuple(names))
+        if found:
+            schemas = sorted({_schema(name) for name in found})
+            raise _state_missing(schemas, "drop these schemas first, in which nothing but Lamina's own tables lie")
+
+    def _knows_anything(self) -> bool:
+        known = self.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions
+        return bool(known or self.store.history(limit=1))
 
 
 def _check(missing: Mapping[NodeName, tuple[str, ...]], models: Mapping[NodeName, Model], environment: str) -> None:
@@ -248,6 +252,13 @@ def rows_gone(model: Model, places: tuple[str, ...], environment: str, *, are_le
         hint=f"put back what was there, or: {back}",
         location=model.location,
         node=model.name,
+    )
+
+
+def _state_missing(places: Iterable[str], to_begin_anew: str) -> StateMissing:
+    return StateMissing(
+        f"the state is empty, and tables that Lamina has made are in {', '.join(f'`{place}`' for place in places)}",
+        hint="put the state back from a backup, or look at `state` in lamina.yaml; to begin anew, " + to_begin_anew,
     )
 
 
@@ -329,6 +340,17 @@ def _published(inputs: PlanInputs) -> dict[NodeName, PhysicalName]:
     """The nodes whose versions have published something."""
     facts = inputs.facts
     return {name: place for name, place in inputs.physical.items() if place in facts and facts[place].head_sequence}
+
+
+def _format(model: Model) -> TableFormat | None:
+    return find_format(model.table_format)
+
+
+def _lies_in_one_folder(model: Model) -> bool:
+    """Whether the model's table has a history, and its files lie where its catalog puts tables."""
+    table_format = _format(model)
+    is_elsewhere = any(key.lower().endswith(".path") for key in model.physical_properties)
+    return table_format is not None and table_format.keeps_history and not is_elsewhere
 
 
 def _schema(physical: PhysicalName) -> str:

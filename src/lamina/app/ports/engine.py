@@ -439,6 +439,10 @@ class Engine(Protocol):
         """The path of one of these folders, named as in a manifest, that is not there; None when all of them are."""
         ...
 
+    def left_behind(self, names: Sequence[PhysicalName]) -> tuple[PhysicalName, ...]:
+        """Those of these versions that the catalog shows already; nothing is logged where there are none."""
+        ...
+
     def missing_files(self, table_format: TableFormat, heads: Sequence[Head]) -> Mapping[PhysicalName, tuple[str, ...]]:
         """The files that are gone of those that the tables of these heads name, for every one that lacks some.
 

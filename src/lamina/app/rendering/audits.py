@@ -10,9 +10,11 @@ from lamina.errors import BadAudit, LaminaError
 from lamina.graph.sealing import hide_in, values_in
 from lamina.identity.fingerprint import audit_key
 from lamina.sql.builtin_audits import THIS_MODEL, find_builtin
-from lamina.sql.macros.expand import MacroScope, expand, substitute_times
-from lamina.sql.render import resolve_tables, to_spark
-from lamina.sql.syntax import without_ending
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope
+from lamina.sql.macros.times import substitute_times
+from lamina.sql.render import resolve_tables
+from lamina.sql.syntax import to_spark, without_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

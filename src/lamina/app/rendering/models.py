@@ -15,9 +15,12 @@ from lamina.graph.kinds import Embedded, IncrementalByTimeRange, View
 from lamina.graph.model import SqlBody
 from lamina.graph.sealing import values_hidden
 from lamina.planning.reach import stretch_read
-from lamina.sql.macros.expand import MacroScope, expand, substitute_times, time_literals
+from lamina.sql.macros.expand import expand
+from lamina.sql.macros.scope import MacroScope
+from lamina.sql.macros.times import substitute_times, time_literals
 from lamina.sql.names import quote
-from lamina.sql.render import resolve_statement_tables, resolve_tables, to_spark
+from lamina.sql.render import resolve_statement_tables, resolve_tables
+from lamina.sql.syntax import to_spark
 from lamina.timeline.macro_times import time_values
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from lamina.app.writing.contents import units_to_measure
 from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, Seed, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
 from lamina.graph.validity import given_columns
-from lamina.sql.macros.expand import substitute_times
+from lamina.sql.macros.times import substitute_times
 from lamina.sql.render import wrap_time_filter
 from lamina.sql.session_statements import prepares_session
 from lamina.timeline.interval import EMPTY, Interval, Intervals

@@ -9,6 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from lamina.cli.present.words import count_of, date_time_words, intervals_words, short
+from lamina.cli.spelling import clock_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -131,7 +132,7 @@ def next_step(report: Report, command: str) -> Text:
         return Text(f"`{command}` carries this out")
     if any(step.action == "wait" or step.waiting_for for step in plan.steps):
         return Text("Nothing can be processed now: see what waits above")
-    left = left_to_baseline_text(plan)
+    left = left_to_baseline_text(plan, command)
     if plan.revision == 0:
         creates = Text(f"Nothing has to be computed; `{command}` creates the environment")
         return creates if left is None else Text("\n").join([creates, left])
@@ -161,14 +162,18 @@ def _is_left_to_baseline(step: Step) -> bool:
     return step.action == "skip" and step.reason == "unchanged" and not step.left_to_baseline.is_empty
 
 
-def left_to_baseline_text(plan: Plan) -> Text | None:
-    """What the environment waits for that shares models with its baseline; `None` where that is nothing."""
+def left_to_baseline_text(plan: Plan, command: str) -> Text | None:
+    """What the environment waits for that shares models with its baseline; `None` where that is nothing.
+
+    `command` carries the plan out, as a person would type it.
+    """
     number = sum(1 for step in plan.steps if not step.left_to_baseline.is_empty)
     if not number:
         return None
+    run = f"lamina run {plan.baseline}{clock_words(command)}"
     return Text(
         f"New intervals of {count_of(number, 'model')} are for {plan.baseline} to write first, which "
-        f"{plan.environment} shares or follows: `lamina run {plan.baseline}` writes those that are released"
+        f"{plan.environment} shares or follows: `{run}` writes those that are released"
     )
 
 

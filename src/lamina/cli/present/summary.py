@@ -41,7 +41,7 @@ def show_outcome(output: Output, report: Report, command: str) -> None:
     match report.status:
         case "nothing_to_do":
             output.note(*warnings_text(report))
-            output.result(*_nothing_to_do(report))
+            output.result(*_nothing_to_do(report, command))
         case "blocked" if report.plan.is_blocked:
             output.note(*warnings_text(report))
             output.result(plan_text(report, is_verbose=output.is_verbose, has_differences=False))
@@ -112,8 +112,8 @@ def _totals(report: Report) -> Text:
     )
 
 
-def _nothing_to_do(report: Report) -> Iterator[Text]:
-    waiting, left = list(_waiting(report)), left_to_baseline_text(report.plan)
+def _nothing_to_do(report: Report, command: str) -> Iterator[Text]:
+    waiting, left = list(_waiting(report)), left_to_baseline_text(report.plan, command)
     name = report.plan.environment
     if left is not None:
         waiting.append(left)

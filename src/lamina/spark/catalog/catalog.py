@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pyspark.errors import UnsupportedOperationException
@@ -15,11 +16,12 @@ from lamina.errors import CatalogUnfit, EngineError, StatementUnanswered, Transi
 from lamina.graph.catalogs import read_catalogs, unfit_catalog
 from lamina.spark.errors import condition_of, is_failure_of_spark, translate, translate_statement
 from lamina.spark.rows.shared_storage import check_shared
+from lamina.spark.sessions.places import lies_below
 from lamina.spark.statements import MARKER, VIEW_PROPERTY, alter_view, partition_spec, read_marks, table_name
 from lamina.sql.names import text_literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Row
 
@@ -61,6 +63,7 @@ class Catalog:
         self._sessions = sessions
         self._locations: dict[str, str] = {}
         self._schemas: set[str] = set()
+        self._remembered: set[str] = set()
         # Held while a schema is made or looked at: whoever wants the same one at that moment need not ask again.
         self._guard = threading.Lock()
         self._replaces_views = False
@@ -99,9 +102,16 @@ class Catalog:
             else:
                 return
 
+    def has_schema(self, schema: str) -> bool:
+        """Whether there is such a schema; Spark logs nothing where there is none."""
+        return self._asked(lambda known: known.databaseExists(table_name(schema)), f"looking for schema `{schema}`")
+
     def _exists(self, name: str, doing: str) -> bool:
+        return self._asked(lambda known: known.tableExists(table_name(name)), doing)
+
+    def _asked(self, question: Callable[[Any], bool], doing: str) -> bool:
         try:
-            return self._sessions.catalog().catalog.tableExists(table_name(name))
+            return question(self._sessions.catalog().catalog)
         except Exception as error:
             if not is_failure_of_spark(error):
                 raise
@@ -173,16 +183,31 @@ class Catalog:
                 known = self._locations[schema] = self._look_up_location(schema)
             return known
 
-    def _look_up_location(self, schema: str) -> str:
+    def remember_tables(self, schema: str, table: str) -> None:
+        """Keep where the tables of a schema in another catalog lie, if this one shows that they lie together."""
+        with self._guard:
+            if schema in self._locations or schema in self._remembered:
+                return
+            self._remembered.add(schema)
+            # Nothing but looking for tables depends on it.
+            with suppress(EngineError):
+                told = self._told_location(schema)
+                found = next((place for place in (told, unquote(told)) if lies_below(place, table)), None)
+                if found is not None:
+                    self._sessions.remember_place(schema, found)
+
+    def _told_location(self, schema: str) -> str:
         rows = self.read(f"DESCRIBE SCHEMA {table_name(schema)}", f"looking at schema `{schema}`")
-        found = next((str(row[1]) for row in rows if row[0] == "Location"), "")
-        if not found:
+        return next((str(row[1]) for row in rows if row[0] == "Location"), "").rstrip("/")
+
+    def _look_up_location(self, schema: str) -> str:
+        # This one statement shows the location as a URI, percent signs escaped.
+        location = unquote(self._told_location(schema))
+        if not location:
             raise EngineError(
                 f"the catalog gives schema `{schema}` no location, so there is no place for its files",
                 hint="give the catalog or the schema a location",
             )
-        # This one statement shows the location as a URI, percent signs escaped.
-        location = unquote(found).rstrip("/")
         if not self._sessions.shares_disks:
             check_shared(self._sessions.catalog(), location, schema)
         self._sessions.remember_place(schema, location)

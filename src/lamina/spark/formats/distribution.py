@@ -85,8 +85,12 @@ def _partitions_written(batch: Batch) -> int:
     key = find_time_key(batch.columns, time, request.time_column)
     if key is None:
         return _SOME_PARTITIONS
-    unit = Grain.DAY if key.is_day or time.type == "date" or request.grain is None else request.grain
-    count = unit.count(Interval(unit.floor(request.interval.start), unit.ceil(request.interval.end)))
+    if time.type == "date":
+        unit = key.unit if key.unit is not None and key.unit.is_coarser_than(Grain.DAY) else Grain.DAY
+    else:
+        unit = key.unit or request.grain or Grain.DAY
+    end = request.interval.end
+    count = unit.count(Interval(unit.floor(request.interval.start), end)) + (0 if unit.is_aligned(end) else 1)
     # A date beside the key of the time is most likely its day, for readers to filter by.
     others = [column for index, column in enumerate(batch.columns) if index != key.index and column.type != "date"]
     return max(count, _SOME_PARTITIONS) if others else count

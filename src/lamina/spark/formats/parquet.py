@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from lamina.app.ports.engine import Written
+from lamina.app.rendering.key_ranges import key_range
 from lamina.app.rendering.models import stored_query
 from lamina.app.rendering.partitions import is_plain
 from lamina.errors import WarehouseUnwritable
@@ -208,7 +209,7 @@ def _write_and_look(session: SparkSession, frame: DataFrame, batch: _FolderBatch
     compared = _compare(session, frame, batch, job.measured, root)
     if base is None or batch.condition is None:
         return _written(batch, job, batch.gone, compared, statements=2)
-    inside = _keys_in(session.sql(stored_query(base.head)).filter(batch.condition), batch.columns)
+    inside = _keys_in(_rows_around(session, base, batch).filter(batch.condition), batch.columns)
     touched = inside | (frozenset(job.folders) & frozenset(base.manifest))
     if not touched:
         return _written(batch, job, frozenset(), compared, statements=3)
@@ -222,7 +223,7 @@ def _compare(session: SparkSession, frame: DataFrame, batch: _FolderBatch, measu
     def old_rows() -> DataFrame:
         if base is None:
             raise TypeError(base)
-        rows = session.sql(stored_query(base.head))
+        rows = _rows_around(session, base, batch)
         touched = batch.gone | batch.partly
         return rows.filter(_one_of(batch.columns, touched)) if batch.columns and touched and not batch.is_open else rows
 
@@ -234,6 +235,15 @@ def _compare(session: SparkSession, frame: DataFrame, batch: _FolderBatch, measu
         old_rows,
         has_old=batch.is_open or bool(batch.gone or batch.partly),
     )
+
+
+def _rows_around(session: SparkSession, base: Base, batch: Batch) -> DataFrame:
+    """The base's rows of the batch's time, and maybe of more, found without the folders of another time."""
+    interval, declared = batch.request.interval, batch.request.time_column
+    condition = None
+    if interval is not None and declared is not None:
+        condition = key_range(base.head.shape, declared.name, interval.start, interval.end)
+    return session.sql(stored_query(base.head, condition=condition))
 
 
 def _kept_rows(session: SparkSession, base: Base, batch: _FolderBatch, keys: Collection[PartitionKey]) -> DataFrame:

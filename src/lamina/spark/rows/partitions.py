@@ -14,7 +14,8 @@ from lamina.graph.time_partitions import TIME_TRANSFORM
 from lamina.spark.rows.types import is_integer
 from lamina.sql.names import quote
 from lamina.sql.render import DEFAULT_TIME_FORMAT
-from lamina.timeline.interval import MICROS_PER_DAY, Instant, Interval
+from lamina.timeline.grain import Grain
+from lamina.timeline.interval import Instant, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,31 +151,41 @@ def too_long(column: PartitionColumn) -> BadModelResult:
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
+_UNITS = {"hours": Grain.HOUR, "days": Grain.DAY, "months": Grain.MONTH, "years": Grain.YEAR}
+_FORMATS = {Grain.HOUR: "%Y-%m-%d-%H", Grain.DAY: "%Y-%m-%d", Grain.MONTH: "%Y-%m", Grain.YEAR: "%Y"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeKey:
-    """Which part of a partition's key says when its rows are: a whole day, or the one moment a value stands for."""
+    """Which part of a partition's key says when its rows are: in a unit of time, or at the one moment of its value."""
 
     index: int
-    is_day: bool
+    unit: Grain | None
     time_format: str
 
 
 def find_time_key(partition_columns: Sequence[PartitionColumn], time: Column, declared: TimeColumn) -> TimeKey | None:
-    """The part of the key that is made from the time column alone, if any."""
+    """The part of the key that is made from the time column alone, if any; of several the finest."""
     identity = _identity_expression(time.name)
     is_text = time.type == "string" or is_integer(time.type or "")
     time_format = declared.format or DEFAULT_TIME_FORMAT if is_text else "%Y-%m-%d"
+    units = {} if is_text else {unit_key(name, time.name): unit for name, unit in _UNITS.items()}
+    found: list[TimeKey] = []
     for index, column in enumerate(partition_columns):
-        if column.expression == unit_key("days", time.name) and not is_text:
-            return TimeKey(index=index, is_day=time.type != "date", time_format="%Y-%m-%d")
+        unit = units.get(column.expression or "")
         is_itself = column.expression == identity or (not column.is_hidden and column.name == time.name)
-        if is_itself and (is_text or time.type == "date"):
-            return TimeKey(index=index, is_day=False, time_format=time_format)
-    return None
+        if (is_itself and (is_text or time.type == "date")) or (unit is Grain.DAY and time.type == "date"):
+            found.append(TimeKey(index=index, unit=None, time_format=time_format))
+        elif unit is not None:
+            found.append(TimeKey(index=index, unit=unit, time_format=_FORMATS[unit]))
+    return min(found, key=lambda key: key.unit.smallest_micros if key.unit else 0, default=None)
 
 
 def touch(key: PartitionKey, time_key: TimeKey, interval: Interval) -> Touch:
-    """How the rows of a partition lie to the interval, from its key alone."""
+    """How the rows of a partition lie to the interval, from its key alone.
+
+    A month or a year that lies partly inside says nothing: it may have many partitions, of which few hold such rows.
+    """
     value = key[time_key.index]
     if value is None:
         # Rows without a time are never written under an interval.
@@ -182,15 +193,18 @@ def touch(key: PartitionKey, time_key: TimeKey, interval: Interval) -> Touch:
     moment = _read(value, time_key.time_format)
     if moment is None:
         return "unknown"
-    if not time_key.is_day:
+    unit = time_key.unit
+    if unit is None:
         return "inside" if interval.contains(moment) else "outside"
     try:
-        day = Interval(moment, moment.plus(MICROS_PER_DAY))
+        time = Interval(moment, unit.next(moment))
     except BadTime:
         return "unknown"
-    if interval.contains(day):
+    if interval.contains(time):
         return "inside"
-    return "partly" if interval.overlaps(day) else "outside"
+    if not interval.overlaps(time):
+        return "outside"
+    return "unknown" if unit.calendar_months else "partly"
 
 
 def _read(value: str, time_format: str) -> Instant | None:

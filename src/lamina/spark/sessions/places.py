@@ -44,8 +44,10 @@ def remember_place(home: Path, connection: str, schema: str, location: str) -> N
 class LocalFolders:
     """The folders of a project's schemas, as far as they are on this machine's disks and were seen before."""
 
-    def __init__(self, home: Path, connection: str) -> None:
+    def __init__(self, home: Path, connection: str, warehouse: str | None = None) -> None:
+        """`warehouse` is where schemas lie that were never seen; without it, a folder in `home`."""
         self._home, self._connection = home, connection
+        self._warehouse = Path((warehouse and _local(warehouse)) or home / "warehouse")
 
     def knows(self, schema: str) -> bool:
         """See `Folders.knows`."""
@@ -61,7 +63,12 @@ class LocalFolders:
     def left_behind(self, schemas: Iterable[str]) -> tuple[str, ...]:
         """See `Folders.left_behind`."""
         known = self._places()
-        places = [Path(known.get(schema) or self._home / "warehouse" / f"{schema}.db") for schema in schemas]
+        places: list[Path] = []
+        for schema in schemas:
+            places.append(Path(known.get(schema) or self._warehouse / f"{schema}.db"))
+            # The same schema in catalogs that hold tables of some format alone.
+            others = [Path(root) for name, root in known.items() if name.endswith(f".{schema}")]
+            places += others or [self._home / "iceberg" / schema]
         return tuple(str(place) for place in places if _holds_versions(place))
 
     def _places(self) -> dict[str, str]:
@@ -82,6 +89,12 @@ def _read(home: Path) -> dict[str, dict[str, str]]:
         return {}
     is_sound = isinstance(found, dict) and all(isinstance(places, dict) for places in found.values())
     return found if is_sound else {}
+
+
+def lies_below(location: str, folder: str) -> bool:
+    """Whether a folder of this machine has such a one in it."""
+    root = _local(location)
+    return root is not None and (Path(root) / folder).is_dir()
 
 
 def _local(location: str) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from lamina.errors import LaminaError, MacroError
@@ -48,6 +48,7 @@ _DEEPEST_CALL = 50
 _MOST_EXPANSIONS = 20_000
 _MOST_CHARACTERS = 5_000_000
 _TEMPLATE_NAME = re.compile(r"@\{([^\W\d]\w*)\}|@([^\W\d]\w*)(?!\w*\()")
+_LEFT = re.compile(r"@([^\W\d]\w*)(\()?")
 _BARE = re.compile(r"\w+")
 PREDEFINED = frozenset({"this_model", "runtime_stage", "model_kind_name"})
 """Variables that every text has, beside those of time."""
@@ -323,6 +324,8 @@ class Expander:
                 return self._macro(source, index, end, names, before)
             if "@" in token.raw and (token.is_quoted_name or is_table_as_text(source, index)):
                 return Piece(start=index, end=index + 1, rope=self._quoted_name(source, index, names))
+            if "@" in token.raw and token.type is TokenType.HINT:
+                return Piece(start=index, end=index + 1, rope=self._hint(source, index, names))
             if token.raw.lower() in names.parameters and is_plain_name(source, index):
                 return self._parameter(source, index, end, names)
         except _Spoiled:
@@ -570,6 +573,20 @@ class Expander:
                 hint="give the variable a value",
                 location=source.location(index),
             )
+        return source.make(filled, index)
+
+    def _hint(self, source: Source, index: int, names: Names) -> Rope:
+        """A hint for the optimizer with the variables in it filled in."""
+        filled = self.fill_template(source.raw(index), source, index, names)
+        left = _LEFT.search(filled)
+        if left is not None and left[2]:
+            raise MacroError(
+                f"`@{left[1]}` is called in a hint, where only variables can stand",
+                hint="give its result a name with `@DEF`",
+                location=source.location(index),
+            )
+        if left is not None:
+            raise self._known(names).unknown_variable(left[1], source.location(index))
         return source.make(filled, index)
 
     def _bare(self, text: str) -> str:

@@ -105,7 +105,9 @@ def call_python(call: Call, function: Callable[..., object]) -> Result:
         ) from error
     try:
         return _result(call, returned)
-    except (SqlglotError, TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+    except (LaminaError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # methods of what a macro returns are code of the user too
         raise call.fail(
             f"returned a value of type {type(returned).__name__} that cannot be written as SQL: "
             f"{type(error).__name__}: {first_line(error)}"

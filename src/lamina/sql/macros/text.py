@@ -248,12 +248,12 @@ class Source:
         return closes
 
     def _find_signs(self) -> frozenset[int]:
-        """The tokens a macro may start at: signs, the words in front of them, quoted names and texts that hold one."""
+        """The tokens a macro may start at: signs, words in front of them, and names, texts and hints that hold one."""
         signs = [index for index, token in enumerate(self.tokens) if token.raw == "@"]
         quoted = [
             index
             for index, token in enumerate(self.tokens)
-            if (token.is_quoted_name or token.is_string) and "@" in token.raw
+            if "@" in token.raw and (token.is_quoted_name or token.is_string or token.type is TokenType.HINT)
         ]
         return frozenset([*signs, *quoted, *(index - 1 for index in signs)])
 
@@ -361,7 +361,7 @@ def _is_bare(word: str, dialect: str) -> bool:
     return len(tokens) == 1 and (type_ is TokenType.VAR or type_ in rules.parser_class.ID_VAR_TOKENS)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error's text, without its trailing period."""
     return shortened(str(error).strip().split("\n", 1)[0].rstrip("."))
 
