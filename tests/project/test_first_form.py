@@ -137,10 +137,10 @@ def read_otherwise(root: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     place = opened(root)
     with monkeypatch.context() as older:
         older.setattr("lamina.sql.query._projection_comments", lambda *_: {})
-        older.setattr("lamina.app.identify.versions_of", lambda graph, _key: first_versions(graph))
-        older.setattr("lamina.app.identify.undecided", lambda *_: {})
-        older.setattr("lamina.app.apply_plan.sealed", lambda model, _key: model)
-        older.setattr("lamina.app.apply_plan.made_with", lambda: None)
+        older.setattr("lamina.app.planning.identify.versions_of", lambda graph, _key: first_versions(graph))
+        older.setattr("lamina.app.planning.identify.undecided", lambda *_: {})
+        older.setattr("lamina.app.building.apply_plan.sealed", lambda model, _key: model)
+        older.setattr("lamina.app.building.apply_plan.made_with", lambda: None)
         build_everything(place)
     shutil.rmtree(root / ".lamina" / "cache")
     place.project = FileProject(root, environ=ENVIRON)  # type: ignore[assignment]
