@@ -44,6 +44,9 @@ class NoEngine:
     def create_generation(self, _request: Any) -> None:
         return None
 
+    def left_behind(self, _names: Sequence[Any]) -> tuple[()]:
+        return ()
+
     def absent(self, _schema: str, _folders: Sequence[str]) -> None:
         return None
 
