@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lamina import Project
 from tests.conformance.project import FORMATS, rows_shown
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 SCHEMA = "wide"
@@ -40,7 +39,7 @@ def write_files(folder: Path, remote: str) -> None:
 
 
 def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    folder, spark = Path(place), reader(remote)
     write_files(folder, remote)
     spark.sql("CREATE SCHEMA IF NOT EXISTS columns_raw")
     seen: dict[str, Any] = {}

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lamina import Project
 from tests.conformance.kills import Killer
 from tests.conformance.project import FORMATS, rows_shown
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 SCHEMA = "menus"
@@ -52,7 +51,7 @@ def set_menu(folder: Path, rows: list[str]) -> None:
 
 
 def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    folder, spark = Path(place), reader(remote)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     write_files(folder, remote)
     seen: dict[str, Any] = {}
