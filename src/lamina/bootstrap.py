@@ -203,7 +203,7 @@ def open_application(options: OpenOptions, emit: Emit) -> LateApplication:
     connection = connection_key(config.target.spark.remote, spark)
     ports = Ports(
         project=project,
-        store=open_store(config.target.state.reveal(), root),
+        store=_store_of(config, root),
         engine=LazyEngine(root, config, emit, reach, options.session),
         clock=clock,
         emit=emit,
@@ -243,6 +243,19 @@ def _writing(ports: Ports) -> Application:
     from lamina.app.application import Application
 
     return Application(ports, new_run_id=lambda: uuid.uuid4().hex[:12])
+
+
+def _store_of(config: Config, root: Path) -> StateStore:
+    """The store that the configuration names; what is wrong with its address is told where it is written."""
+    try:
+        return open_store(config.target.state.reveal(), root)
+    except LaminaError as error:
+        keys = config.text.keys
+        places = (keys.get(path) for path in (("targets", config.target.name, "state"), ("state",)))
+        location = next((place for place in places if place is not None), None)
+        for problem in error.problems:
+            problem.location = problem.location or location
+        raise
 
 
 def open_store(url: str, base: Path) -> StateStore:

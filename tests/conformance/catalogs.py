@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lamina import LaminaError, Project
 from tests.conformance.project import Event, set_sources
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 EVENTS: list[Event] = [(day, "a", f"2024-01-{day:02d}", day) for day in range(1, 10)]
@@ -27,7 +26,7 @@ REFUSED = {
 
 
 def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    folder, spark = Path(place), reader(remote, "store", "files")
     models = folder / "models"
     models.mkdir(parents=True)
     (folder / "lamina.yaml").write_text(

@@ -10,7 +10,7 @@ import pyspark
 import pytest
 
 from lamina.spark.sessions.embedded import SparkSettings
-from lamina.spark.sessions.format_settings import format_settings
+from lamina.spark.sessions.format_settings import ICEBERG_CATALOG, format_settings
 from tests.conformance.sessions import SeenIn
 from tests.kit.connect import start_server
 from tests.kit.told import told
@@ -28,6 +28,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
         jar_cache=SparkSettings(home=folder).jar_cache,
         has_own_catalog=True,
     )
+    # Nobody has told this server how to remember tables.
+    del settings[f"spark.sql.catalog.{ICEBERG_CATALOG}.cache-enabled"]
     return start_server(folder, settings | _further_catalogs(folder))
 
 
@@ -60,7 +62,6 @@ def _further_catalogs(folder: Path) -> dict[str, str]:
         "spark.sql.catalog.store.uri": f"jdbc:sqlite:{folder / 'store.db'}",
         "spark.sql.catalog.store.jdbc.schema-version": "V1",
         "spark.sql.catalog.store.warehouse": str(folder / "store"),
-        "spark.sql.catalog.store.cache-enabled": "false",
         "spark.sql.catalog.files": iceberg,
         "spark.sql.catalog.files.type": "hadoop",
         "spark.sql.catalog.files.warehouse": str(folder / "files"),

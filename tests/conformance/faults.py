@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
-from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.core import SparkConnectClient
 
 from lamina import LaminaError, Project
 from lamina.spark.formats import appends
 from tests.conformance.kills import events, products
 from tests.conformance.project import FORMATS, MODELS, rows_shown, set_sources, write_project
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 NAMES = tuple(MODELS)
@@ -106,7 +106,7 @@ def _changed_by(command: Any) -> str | None:
 def main(folder: str, remote: str) -> None:
     # Some days take appended batches along.
     appends.EVERY = 2
-    spark = SparkSession.builder.remote(remote).create()
+    spark = reader(remote)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     write_project(Path(folder), f"remote: '{remote}'", SCHEMA)
     set_sources(spark, events(1), products(1))

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lamina import Project
 from tests.conformance.project import FORMATS
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 SCHEMA = "laid_out"
@@ -42,7 +41,7 @@ def write_files(folder: Path, remote: str) -> None:
 
 
 def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    folder, spark = Path(place), reader(remote)
     write_files(folder, remote)
     seen: dict[str, Any] = {}
     for command, at in (("build", "2024-01-21"), ("run", "2024-02-10")):

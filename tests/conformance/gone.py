@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lamina import LaminaError, Project
 from lamina.bootstrap import OpenOptions, diagnose
 from lamina.spark.sessions import places
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 FILES = {
@@ -25,7 +24,7 @@ FILES = {
 
 
 def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    folder, spark = Path(place), reader(remote)
     for path, text in FILES.items():
         (folder / path).parent.mkdir(exist_ok=True, parents=True)
         (folder / path).write_text(text.format(remote=remote) if path == "lamina.yaml" else text)

@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 import lamina as package
 from lamina import Project
 from lamina.app.writing import layers
@@ -19,6 +17,7 @@ from lamina.bootstrap import STOP_VARIABLE
 from lamina.cli.main import main as lamina
 from lamina.spark.formats import appends
 from tests.conformance.project import Event, Product, rows_shown, set_sources, write_project
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 NAMES = ("adds", "appends", "by_column", "by_time", "daily", "months", "plain", "whole")
@@ -84,7 +83,7 @@ class Killed:
         self._folder = folder
         self._format = table_format
         self._schema = f"killed_{table_format}"
-        self._spark = SparkSession.builder.remote(remote).create()
+        self._spark = reader(remote)
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
         self._killer = Killer(folder)
         write_project(folder, f"remote: '{remote}'", self._schema, (table_format,), NAMES)

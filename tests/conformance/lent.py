@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from lamina import Project
 from lamina.bootstrap import OpenOptions, diagnose
 from tests.conformance.project import Event, set_sources
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 SCHEMA = "lent"
@@ -49,7 +49,7 @@ class Lake:
     """A project, and somebody who maintains every table in its schemas."""
 
     def __init__(self, folder: Path, remote: str) -> None:
-        self.folder, self.spark = folder, SparkSession.builder.remote(remote).create()
+        self.folder, self.spark = folder, reader(remote)
         # VACUUM looks for files in as many tasks, ten thousand by default.
         self.spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
         self.maintained = 0

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from lamina import Project
 from lamina.spark.formats import delta, iceberg
 from tests.conformance.project import Event, rows_shown, set_sources
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 FORMATS = ("delta", "iceberg")
@@ -124,7 +125,7 @@ def write_files(folder: Path, remote: str) -> None:
 
 
 def main(place: str, remote: str) -> None:
-    folder, spark = Path(place), SparkSession.builder.remote(remote).create()
+    folder, spark = Path(place), reader(remote)
     write_files(folder, remote)
     set_sources(spark, EVENTS)
     seen: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from pyspark.sql.observation import Observation
 from lamina import Project
 from lamina.timeline.interval import Instant
 from tests.conformance.project import FORMATS
+from tests.kit.connect import reader
 from tests.spark import handed_in
 
 FORMATS_IN = {
@@ -54,7 +55,7 @@ class Sessions:
         """For a reader; in the one that is handed in they are where its owner is."""
         session = self._handed
         if self._remote:
-            session = SparkSession.builder.remote(self._remote).create()
+            session = reader(self._remote)
         elif session is None:
             if self._standing is None:
                 # Whoever holds on to a project keeps its Spark running.

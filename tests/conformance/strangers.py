@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lamina import Project
 from tests.conformance.project import Event, rows_shown, set_sources, write_project
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 NAMES = ("daily", "plain")
@@ -23,7 +22,7 @@ class Strangers:
 
     def __init__(self, folder: Path, remote: str) -> None:
         self.folder = folder
-        self.spark = SparkSession.builder.remote(remote).create()
+        self.spark = reader(remote)
         self.steps: dict[str, dict[str, Any]] = {}
         write_project(folder, f"remote: '{remote}'", "strange", FORMATS, NAMES)
         set_sources(self.spark, EVENTS)

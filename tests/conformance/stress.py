@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 import lamina as package
 from lamina.app.leases import keeper as leases
 from lamina.cli.main import main as lamina
+from tests.kit.connect import reader
 from tests.kit.told import tell
 
 WORKERS = 8
@@ -129,7 +130,7 @@ class Stress:
         }
 
     def _session(self) -> SparkSession:
-        spark = SparkSession.builder.remote(self._remote).create()
+        spark = reader(self._remote)
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         return spark
 

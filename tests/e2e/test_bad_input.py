@@ -108,6 +108,23 @@ def test_an_unknown_config_key_comes_with_the_nearest(project: Project):
 
 
 @pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        ("name: shop\nstate: duckdb:///state.duckdb\n", 2),
+        ("name: shop\nstate: 'sqlite://'\n", 2),
+        ("name: shop\nstate: sqlite:///x.db\ntargets:\n  prod:\n    state: warehouse\n", 5),
+        ("name: shop\nmode: direct\n", None),
+    ],
+)
+def test_what_this_release_cannot_do_is_told_where_it_is_asked_for(project: Project, config: str, line: int | None):
+    project.write(lamina_yaml=config, models__a_sql=FINE)
+
+    (error,) = json.loads(project.lamina("plan", "--json").stdout)["errors"]
+
+    assert (error["file"], error["line"]) == ("lamina.yaml", line)
+
+
+@pytest.mark.parametrize(
     "name", ["shop.`with space`", 'shop."it\'s"', "shop.größe", "shop.`a; DROP TABLE b`", "shop.`../up`"]
 )
 def test_names_that_the_catalog_cannot_hold_are_refused(project: Project, name: str):

@@ -10,6 +10,9 @@ import time
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
+
+from lamina.spark.sessions.format_settings import ICEBERG_CATALOG
 
 # A server lives for minutes, and its statements are many, small and seldom alike: thorough compilation by the JVM pays,
 # writing and compiling a program for each statement does not.
@@ -56,6 +59,18 @@ def start_server(folder: Path, config: dict[str, str]) -> str:
     atexit.register(_end, server)
     _wait_for(port, server, folder / "server.log")
     return f"sc://127.0.0.1:{port}"
+
+
+def reader(remote: str, *catalogs: str) -> SparkSession:
+    """A session that sees tables as they are now.
+
+    By default a session keeps tables of Iceberg as they were when it last read them, which is what servers of tests
+    have too: nothing that Lamina does may depend on another setting.
+    """
+    session: SparkSession = SparkSession.builder.remote(remote).create()
+    for catalog in (ICEBERG_CATALOG, *catalogs):
+        session.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
+    return session
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,7 @@ from lamina.app.ports.loaded import LoadRequest
 from lamina.bootstrap import open_store
 from lamina.errors import LaminaError
 from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
-from lamina.graph.sealing import Marks, sealed, unsealed
+from lamina.graph.sealing import Marks, sealed, unsealed, without_values
 from lamina.project.files import FileProject
 from lamina.project.python.macros import load_recorded_macros
 from lamina.spark.python.hooks import run_hooks
@@ -194,6 +194,16 @@ def test_a_macro_that_fails_late_does_not_tell_a_value(root: Path, monkeypatch: 
     assert (error["file"], error["line"]) == ("models/orders.sql", 2)
     place.store.close()
     assert files_with(root, "canary-it") == []
+
+
+def test_values_of_several_lines_are_hidden_in_messages_of_one():
+    value = "-----BEGIN\ncanary\tpem\r\nx='\\\"\nlast canary\n"
+    said = ("oh -----BEGIN canary\tpem x='\\\" last canary (WHY)", "first: -----BEGIN", f"all: {value}.", f"{value!r}")
+    for each in said:
+        hidden = without_values(each, {"${ENV:PEM}": value})
+        assert "${ENV:PEM}" in hidden
+        assert "canary" not in hidden
+        assert "BEGIN" not in hidden
 
 
 # --- what a value decides ---------------------------------------------------------------------------------------------

@@ -271,9 +271,13 @@ def without_values(text: str, values: Mapping[str, str]) -> str:
     Short values are only told from other text where they stand by themselves.
     """
     for mark, value in sorted(values.items(), key=lambda item: -len(item[1])):
-        for spelling in sorted(set(_spelled(value).values()), key=len, reverse=True):
-            found = re.escape(spelling) if len(spelling) >= LONG else rf"(?<!\w){re.escape(spelling)}(?!\w)"
-            text = re.sub(found, mark.replace("\\", r"\\"), text)
+        # Messages are made of single lines, or of one line of several.
+        lines = {line.strip() for line in value.splitlines() if len(line.strip()) >= LONG}
+        for spelling in sorted({*_spelled(value).values(), *lines}, key=len, reverse=True):
+            found = r"\s+".join(map(re.escape, spelling.split()))
+            if found:
+                found = found if len(spelling) >= LONG else rf"(?<!\w){found}(?!\w)"
+                text = re.sub(found, mark.replace("\\", r"\\"), text)
     return text
 
 
