@@ -77,7 +77,7 @@ class Application(Querying):
             unsettled = ports.store.unsettled()
             may_wait = is_quiet(unsettled, ports.processes, ports.clock.now())
             left = {} if may_wait else self._settle(request.command, request.now, request.environment)
-            gathered = self._gathered(request)
+            gathered = self._gathered(request, self._storage_read)
             plan = self._make_plan(gathered.inputs)
             report = _with_notices(planned(plan, gathered.settings), left)
             if plan.is_blocked:

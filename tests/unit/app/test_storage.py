@@ -79,8 +79,10 @@ def test_one_partition_that_is_gone_stops_whoever_would_read_it():
 
 @pytest.mark.parametrize("below", ["", "2024-01-02"])
 @pytest.mark.parametrize("options", [{"force": True}, {"restate": ("shop.orders",)}])
-def test_computing_again_brings_rows_back_although_they_come_out_as_recorded(below, options):
+@pytest.mark.parametrize("is_far_away", [False, True])
+def test_computing_again_brings_rows_back_although_they_come_out_as_recorded(below, options, is_far_away):
     place = built()
+    place.catalog.is_far_away = is_far_away
     before, lost = place.catalog.everything(), physical(place, "shop.orders")
     lose(place, "shop.orders", below)
     report = place.build(NOW, **options)
@@ -313,6 +315,15 @@ def test_rows_that_are_gone_far_away_are_told_before_anything_is_read():
     assert place.build(NOW).status == "nothing_to_do"
     assert repair(place.process()).status == "succeeded"
     assert place.catalog.everything() == before
+
+
+def test_far_away_a_restatement_looks_for_what_it_names_and_what_it_reads():
+    place = far_away(reading("shop.other", "raw.orders"))
+    lose(place, "shop.other")
+    process = place.process()
+    assert process.build(NOW, restate=("shop.orders",)).status == "succeeded"
+    asked = {folder.split("/")[1].partition("__v_")[0] for folder in process.engine.looked_for}
+    assert "other" not in asked
 
 
 def test_far_away_only_what_a_batch_reads_is_looked_for():

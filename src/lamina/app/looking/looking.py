@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lamina.app.planning.gather import environment_name, gather, load_recorded
 from lamina.app.planning.signals import plan_with_signals
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from lamina.planning.inputs import PlanInputs
     from lamina.planning.steps import Plan
     from lamina.timeline.interval import Instant, Intervals
+
+    StorageRead: TypeAlias = Callable[[str, Iterable[Model]], Storage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,8 @@ class Looking:
             report = with_notice(report, notice)
         return report
 
-    def _gathered(self, request: PlanRequest) -> Gathered:
+    def _gathered(self, request: PlanRequest, storage_read: StorageRead | None = None) -> Gathered:
+        """What a plan is made from; `storage_read` looks for rows through Spark, where somebody asks for them anew."""
         settings = self._ports.project.settings()
         name = environment_name(request.environment, settings)
         check_environment_name(name)
@@ -107,7 +110,10 @@ class Looking:
             found = (node_for(text, models, settings.schema) for text in texts)
             return {node for node in found if node is not None}
 
-        inputs = self._storage.looked_for(gathered.inputs, named, request.repairs)
+        storage = self._storage
+        if storage_read is not None and (request.flags.force or request.flags.restate or request.flags.reset):
+            storage = storage_read(request.command, models.values())
+        inputs = storage.looked_for(gathered.inputs, named, request.repairs)
         return replace(gathered, inputs=inputs)
 
     @property

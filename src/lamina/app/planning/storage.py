@@ -165,10 +165,16 @@ class Storage:
         if not inputs.environment.number and not inputs.baseline.number:
             self.check_state(models)
         is_asked = bool(flags.force or flags.restate or flags.reset or repairs)
-        missing = dict.fromkeys(repairs, ()) | self.missing(models, _published(inputs), looks_deeper=is_asked)
+        published, reset = _published(inputs), named(flags.reset)
+        missing = dict.fromkeys(repairs, ()) | replace(self, ready_engine=None).missing(
+            models, published, looks_deeper=is_asked
+        )
+        if self.ready_engine is not None:
+            # Whoever asks for rows anew has an engine started for them, which can look where nobody else can.
+            anew = {*models} if flags.force else reset | named(flags.restate)
+            missing |= self.missing_far(models, {name: place for name, place in published.items() if name in anew})
         if not missing:
             return inputs
-        reset = named(flags.reset)
         wanted = {*missing} if flags.force or repairs else missing.keys() & (reset | named(flags.restate))
         # What only other environments show is theirs to miss: here it has not been built.
         shown = {*inputs.environment.places.values(), *inputs.baseline.places.values()}
