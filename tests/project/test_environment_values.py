@@ -13,12 +13,13 @@ from lamina.app.ports.loaded import LoadRequest
 from lamina.bootstrap import open_store
 from lamina.errors import LaminaError
 from lamina.graph.model import FunctionCall, FunctionCode, PythonModule
+from lamina.graph.names import NodeName
 from lamina.graph.sealing import Marks, sealed, unsealed, without_values
 from lamina.project.files import FileProject
 from lamina.project.python.macros import load_recorded_macros
 from lamina.spark.python.hooks import run_hooks
 from tests.kit import first_form
-from tests.kit.app import Place, january
+from tests.kit.app import Killed, Place, january
 from tests.kit.first_form import BUILT, FILES, STATE, put_state, write_files
 
 CANARY = 'canary-it\'s "4711" \\ there'
@@ -94,6 +95,60 @@ def test_outcomes_of_audits_are_recorded_without_values(root: Path):
     assert any("${ENV:SHOP_MARK}" in call for call in calls)
     place.store.close()
     assert files_with(root, "canary-it") == []
+
+
+# A view, and what is said about it, made with a value; another one reaches it through an embedded model.
+SEEN = """MODEL (
+  name shop.seen, kind VIEW, description 'seen with @{mark}', column_descriptions (m = @mark)
+);
+SELECT ds, @mark AS m FROM shop.totals
+"""
+TOLD = """MODEL (name shop.told, kind FULL, column_descriptions (x = @mark));
+SELECT ds, x FROM shop.orders
+"""
+BESIDE = "MODEL (name shop.beside, kind VIEW);\nSELECT ds, x FROM shop.within\n"
+
+
+def with_views(root: Path) -> Path:
+    for name, text in {"seen": SEEN, "told": TOLD, "beside": BESIDE}.items():
+        (root / "models" / f"{name}.sql").write_text(text)
+    return root
+
+
+def view_text(place: Place, name: str) -> str:
+    heads = place.store.load(LoadRequest(all_environments=True, facts_of_pointers=False)).revisions["prod"].places
+    return str(place.catalog.versions[heads[NodeName(name)]])
+
+
+def test_views_and_comments_are_recorded_without_values(root: Path):
+    place = opened(with_views(root))
+    assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
+    assert "canary-it" in view_text(place, "shop.seen")
+    assert "canary-it" in view_text(place, "shop.beside")
+    place.store.close()
+    assert files_with(root, "canary-it") == []
+
+
+@pytest.mark.parametrize("point", ["write.decided", "write.published"])
+def test_a_view_that_was_decided_is_shown_with_its_value_by_whoever_comes_next(root: Path, point: str):
+    place = opened(with_views(root))
+    assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
+    (root / "models" / "seen.sql").write_text(SEEN.replace("SELECT ds,", "SELECT ds, 1 AS one,"))
+    with pytest.raises(Killed):
+        place.dying(point, compute=plain_rows).build(BUILT)
+    with sqlite3.connect(root / ".lamina" / "state.db") as state:
+        state.execute("UPDATE lamina_leases SET expires_at = 0 WHERE status = 'held'")
+    with_environ(place, root, {**CANARIES, "SHOP_MARK": "otherwise, and long"})
+    if point == "write.decided":
+        # Nobody is shown a view that is made with another value than the one that was decided.
+        with pytest.raises(LaminaError) as caught:
+            place.process(compute=plain_rows).build(BUILT, select=("shop.plain",))
+        assert {problem.code for problem in caught.value.problems} == {"LAM-CFG-005"}
+        assert "canary" not in str(caught.value)
+    with_environ(place, root, CANARIES)
+    assert place.process(compute=plain_rows).build(BUILT).status == "succeeded"
+    assert "1 AS one" in view_text(place, "shop.seen")
+    assert "canary-it" in view_text(place, "shop.seen")
 
 
 def test_queries_get_the_value(built: Place):

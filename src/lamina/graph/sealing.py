@@ -49,6 +49,7 @@ SECRET = re.compile(r"\$\{SECRET:([^}]*)\}")
 _SHOWN_FIELDS = tuple(name for name in _OPEN_FIELDS if name not in {"pre_hooks", "post_hooks"})
 LONG = 8
 """Values from this length on are looked for in the properties of kinds too, whose words shorter ones may be part of."""
+_SEALED = "-- sealed: "
 _MARK = re.compile(r"\$\{ENV:(?:(:)|([^}|]*)(?:\|(\w+))?\})")
 _SHORT = {0: "\\0", 8: "\\b", 9: "\\t", 10: "\\n", 13: "\\r", ord("\\"): "\\\\"}
 _AS_LITERAL = {code: f"\\{code:03o}" for code in (*range(32), 127)} | _SHORT | {ord("'"): "\\'"}
@@ -237,32 +238,60 @@ def unsealed(model: Model, environ: Mapping[str, str], key: bytes) -> Model:
 
     Raises `MissingEnvironmentVariable` or `EnvironmentChanged` where the environment has not the values of then.
     """
-    values: dict[str, str] = {}
-    for each in model.environment:
-        if each.digest is None:
-            continue
-        if each.name not in environ:
-            raise MissingEnvironmentVariable(
-                f"environment variable `{each.name}` is not set, and `{model.name}` was recorded with it",
-                hint=f"set it to what it was when `{model.name}` was built: `export {each.name}=…`",
-                location=model.location,
-                node=model.name,
-            )
-        values[each.name] = environ[each.name]
-        now = EnvironmentValue(name=each.name, value=values[each.name])
-        if not hmac.compare_digest(digest_of(now, key), each.digest):
-            raise EnvironmentChanged(
-                f"environment variable `{each.name}` has another value than when `{model.name}` was built",
-                hint=f"set `{each.name}` to the value of then, or build with the new one, which computes `{model.name}`"
-                " anew where its rows depend on it",
-                location=model.location,
-                node=model.name,
-            )
+    digests = {each.name: each.digest for each in model.environment if each.digest is not None}
+    values = _values_of_then(digests, environ, key, model.name, model.location)
     if not values:
         return model
     shown = _changed(model, Marks(values).show, Marks(_long(values)).show)
     found = tuple(EnvironmentValue(name=name, value=value) for name, value in values.items())
     return _with_shown(replace(shown, environment=found))
+
+
+def _values_of_then(
+    digests: Mapping[str, str], environ: Mapping[str, str], key: bytes, node: str, location: Location | None
+) -> dict[str, str]:
+    """The values of these variables, which must be those that digests were made of."""
+    for name, digest in digests.items():
+        if name not in environ:
+            raise MissingEnvironmentVariable(
+                f"environment variable `{name}` is not set, and `{node}` was recorded with it",
+                hint=f"set it to what it was when `{node}` was built: `export {name}=…`",
+                location=location,
+                node=node,
+            )
+        if not hmac.compare_digest(digest_of(EnvironmentValue(name=name, value=environ[name]), key), digest):
+            raise EnvironmentChanged(
+                f"environment variable `{name}` has another value than when `{node}` was built",
+                hint=f"set `{name}` to the value of then, or build with the new one, which computes `{node}`"
+                " anew where its rows depend on it",
+                location=location,
+                node=node,
+            )
+    return {name: environ[name] for name in digests}
+
+
+def sealed_text(text: str, models: Iterable[Model], key: bytes) -> str:
+    """A text made with values of these models as it is recorded: as it is, unless some of them occur in it."""
+    known = {each.name: each.value for model in models for each in model.environment if each.value is not None}
+    hidden = Marks(known).hide(text)
+    names = sorted(names_marked(hidden) & known.keys())
+    if not names:
+        return text
+    digests = {name: digest_of(EnvironmentValue(name=name, value=known[name]), key) for name in names}
+    return _SEALED + json.dumps([hidden, digests], ensure_ascii=False)
+
+
+def unsealed_text(text: str, environ: Mapping[str, str], key: bytes, node: str) -> str:
+    """The text that `sealed_text` was given; raises what `unsealed` raises. `node` is what it was recorded for."""
+    if not text.startswith(_SEALED):
+        return text
+    hidden, digests = json.loads(text.removeprefix(_SEALED))
+    return Marks(_values_of_then(digests, environ, key, node, None)).show(hidden)
+
+
+def told(model: Model, text: str) -> str:
+    """A text about the model for everybody who looks at its table: with names of variables for their values."""
+    return without_values(text, values_in([model]))
 
 
 def without_values(text: str, values: Mapping[str, str]) -> str:

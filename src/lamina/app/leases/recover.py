@@ -29,6 +29,7 @@ from lamina.errors import (
     raise_all,
 )
 from lamina.graph.formats import DELTA, ICEBERG
+from lamina.graph.sealing import unsealed_text
 from lamina.identity.naming import PhysicalName, logical_name
 from lamina.timeline.interval import MICROS_PER_HOUR, MICROS_PER_MINUTE
 
@@ -150,7 +151,7 @@ def publish_under(ports: CommandPorts, lease: Lease, publish: Publish, *, has_ne
     the version's view and the environments' views above it have followed.
     """
     require_live(ports.keeper, lease)
-    snapshot = ports.engine.publish(publish)
+    snapshot = ports.engine.publish(_with_values(ports, publish))
     if not has_new_columns or isinstance(publish, AddPartitions):
         return snapshot
     if isinstance(publish, InPlace):
@@ -158,6 +159,14 @@ def publish_under(ports: CommandPorts, lease: Lease, publish: Publish, *, has_ne
     else:
         _refresh_views(ports, publish.physical)
     return snapshot
+
+
+def _with_values(ports: CommandPorts, publish: Publish) -> Publish:
+    """The publish with values of the environment in the query of a view."""
+    if not isinstance(publish, SetView):
+        return publish
+    environ, key = ports.project.environment(), ports.store.seal_key or b""
+    return replace(publish, sql=unsealed_text(publish.sql, environ, key, publish.physical))
 
 
 def _show_if_changed(ports: CommandPorts, publish: InPlace) -> None:

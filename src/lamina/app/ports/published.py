@@ -110,6 +110,7 @@ class SetView:
     generation: str
     """The token kept in the view's property so that the view can be told from an older one."""
     sql: str
+    """Recorded with names for values of the environment, and given to an engine with these (`graph/sealing.py`)."""
     shape: TableShape
     description: str | None = None
 

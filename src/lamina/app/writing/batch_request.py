@@ -20,6 +20,7 @@ from lamina.app.rendering.models import Relations, empty_relation, time_texts
 from lamina.app.writing.contents import units_to_measure
 from lamina.graph.kinds import IncrementalByTimeRange, IncrementalByUniqueKey, Seed, folds
 from lamina.graph.model import PythonBody, SeedBody, SqlBody
+from lamina.graph.sealing import told
 from lamina.graph.validity import given_columns
 from lamina.sql.macros.times import substitute_times
 from lamina.sql.render import wrap_time_filter
@@ -233,8 +234,13 @@ def seed_rows(model: Model, body: SeedBody, text: str) -> SeedRows:
 
 
 def comments_of(model: Model) -> dict[str, str]:
-    """Comments by column."""
-    return {column.name: column.comment for column in model.columns or () if column.comment}
+    """Comments by column; they are recorded, and shown to whoever sees the catalog."""
+    return {column.name: told(model, column.comment) for column in model.columns or () if column.comment}
+
+
+def description_of(model: Model) -> str | None:
+    """The comment of the table or view."""
+    return told(model, model.description) if model.description else model.description
 
 
 def with_comments(columns: tuple[Column, ...], comments: Mapping[str, str]) -> tuple[Column, ...]:

@@ -9,7 +9,7 @@ from typing_extensions import assert_never
 
 from lamina.app.ports.engine import Aside, NewTable, OnBranch, Shown
 from lamina.app.ports.published import AddPartitions, CommitRows, FastForward, Head, WriteThrough, switch_to
-from lamina.app.writing.batch_request import within
+from lamina.app.writing.batch_request import description_of, within
 from lamina.app.writing.contents import contents_after
 from lamina.app.writing.layers import after_adding, lay_over
 from lamina.errors import PlanOutdated
@@ -60,7 +60,7 @@ def decide(now: Circumstances, written: Written) -> Decision:
         case NewTable(snapshot=snapshot):
             head = _head(now, written, now.attempt.generation, snapshot)
             return Decision(
-                publish=switch_to(head, now.target.model.description), head=head, rewritten=rewritten, statements=1
+                publish=switch_to(head, description_of(now.target.model)), head=head, rewritten=rewritten, statements=1
             )
         case Aside(action=action):
             change = CommitRows(
@@ -178,7 +178,7 @@ def _decide_folders(now: Circumstances, written: Written, rewritten: Intervals) 
     head = replace(_head(now, written, attempt.generation, None), beneath=beneath)
     statements = 2 + (1 if folders and written.shape.partition_columns else 0)
     return Decision(
-        publish=switch_to(head, now.target.model.description),
+        publish=switch_to(head, description_of(now.target.model)),
         head=head,
         rewritten=rewritten,
         statements=statements,

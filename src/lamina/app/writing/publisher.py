@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lamina.app.leases.recover import done_by, publish_under
 from lamina.app.leases.retried import PAUSE_GROWTH, TRIES
 from lamina.app.ports.engine import GenerationRequest, TableOptions
+from lamina.app.writing.batch_request import description_of
 from lamina.errors import BatchFailed, LaminaError, PublishRefused
 from lamina.graph.formats import PARQUET, find_format
 from lamina.graph.kinds import is_keyed
@@ -53,7 +54,7 @@ class Publisher:
         return TableOptions(
             generation=attempt.generation,
             table_format=self.table_format,
-            description=model.description,
+            description=description_of(model),
             clustered_by=model.clustered_by,
             properties=model.physical_properties,
             storage_format=model.storage_format,

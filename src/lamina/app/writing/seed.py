@@ -9,6 +9,7 @@ from lamina.app.ports.facts import AttemptDecided, AttemptOpened, CoverageRemove
 from lamina.app.ports.loaded import LoadRequest
 from lamina.app.ports.published import Attempt, switch_to
 from lamina.app.ports.requirements import MarkIs, NothingPending
+from lamina.app.writing.batch_request import description_of
 from lamina.errors import LaminaError
 from lamina.identity.naming import batch_folder
 from lamina.planning.inputs import Read
@@ -114,7 +115,7 @@ def _make_table(
         decided = AttemptDecided(
             number=number,
             physical=target.physical,
-            publish=switch_to(head, target.model.description),
+            publish=switch_to(head, description_of(target.model)),
             head=head,
             folders_set=manifest,
         )

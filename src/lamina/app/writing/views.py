@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lamina.app.planning.recorded_code import run_with
 from lamina.app.ports.engine import AnalysisRequest
 from lamina.app.ports.facts import AttemptDecided
 from lamina.app.ports.published import Head, SetView, TableShape
 from lamina.app.rendering.models import with_declared
 from lamina.app.writing.audit import audit_view
-from lamina.app.writing.batch_request import comments_of, hooks_of, sql_rows, with_comments
+from lamina.app.writing.batch_request import comments_of, description_of, hooks_of, sql_rows, with_comments
+from lamina.graph.kinds import Embedded
+from lamina.graph.sealing import sealed_text
 
 if TYPE_CHECKING:
     from lamina.app.ports.published import Attempt
@@ -44,13 +47,15 @@ def publish_view(publisher: Publisher, attempt: Attempt, relations: Relations, b
     shape = TableShape(columns=with_comments(outcome.columns or (), comments_of(model)))
     rows = with_declared(model, own.sql)
     publisher.log.note_audits(attempt, audit_view(ports.engine, target, attempt, relations, rows))
+    inlined = (target.graph.models[name] for name in run_with(target.graph, [model.name]))
+    made_of = [each for each in inlined if each.name == model.name or isinstance(each.kind, Embedded)]
     with publisher.lock:
         publish = SetView(
             physical=target.physical,
             generation=attempt.generation,
-            sql=sql,
+            sql=sealed_text(sql, made_of, ports.store.seal_key or b""),
             shape=shape,
-            description=model.description,
+            description=description_of(model),
         )
         head = Head(
             physical=target.physical,
