@@ -134,6 +134,7 @@ class FakeCatalog:
         self._spans: dict[str, tuple[Instant, Instant] | None] = {}
         self.tables: dict[str, dict[PartitionKey, str]] = {}
         self.is_far_away = False
+        self.is_kept_elsewhere = False
         """Whether only an engine can look for folders."""
         self.gone: set[str] = set()
         """Folders, each with a slash at its end, that are no longer there, with all in them."""
@@ -349,12 +350,15 @@ class FakeEngine:
 
     def analyse(self, requests: Sequence[AnalysisRequest]) -> tuple[AnalysisOutcome, ...]:
         self._call("analyse", ", ".join(request.node for request in requests))
-        return tuple(
-            AnalysisOutcome(node=request.node, error=self.refusals[request.node])
-            if request.node in self.refusals
-            else AnalysisOutcome(node=request.node, columns=COLUMNS)
-            for request in requests
-        )
+        return tuple(self._analysed(request) for request in requests)
+
+    def _analysed(self, request: AnalysisRequest) -> AnalysisOutcome:
+        if request.node in self.refusals:
+            return AnalysisOutcome(node=request.node, error=self.refusals[request.node])
+        gone = () if self.catalog.is_kept_elsewhere else [folder.rstrip("/") for folder in self.catalog.gone]
+        if isinstance(request.rows, SqlQuery) and any(f".`{table}`" in request.rows.sql for table in gone):
+            return AnalysisOutcome(node=request.node, error=EngineError("its metadata is not there"))
+        return AnalysisOutcome(node=request.node, columns=COLUMNS)
 
     # --- writing aside ---
     def write(self, request: WriteRequest) -> Written:

@@ -350,6 +350,35 @@ def test_tables_of_every_format_that_are_gone_are_told_and_computed_again(table_
     assert place.build(NOW).status == "nothing_to_do"
 
 
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+@pytest.mark.parametrize("how", ["repair", "force", "restate"])
+def test_tables_that_are_gone_far_away_are_brought_back_by_who_asks_for_that(table_format: str, how: str):
+    place = Place(orders(table_format=table_format), sources={"raw.orders": january(31)})
+    place.build(NOW)
+    place.catalog.is_far_away = True
+    before, where = place.catalog.everything(), physical(place, "shop.orders")
+    place.catalog.gone |= {f"{table.rpartition('.')[2]}/" for table in place.catalog.lakes if table.startswith(where)}
+    assert [problem.node for problem in place.process().application().missing_files()] == ["shop.orders"]
+    if how == "repair":
+        assert repair(place.process()).status == "succeeded"
+    else:
+        options = {"force": True} if how == "force" else {"restate": ("shop.orders",)}
+        assert place.build(NOW, **options).status == "succeeded"
+    assert (place.catalog.everything(), physical(place, "shop.orders")) == (before, f"{where}_2")
+    assert place.build(NOW).status == "nothing_to_do"
+
+
+def test_a_table_that_can_be_opened_is_there_wherever_its_catalog_has_put_it():
+    place = Place(orders(table_format="delta"), sources={"raw.orders": january(31)})
+    place.build(NOW)
+    place.catalog.is_far_away = True
+    where = physical(place, "shop.orders")
+    place.catalog.gone |= {f"{table.rpartition('.')[2]}/" for table in place.catalog.lakes}
+    place.catalog.is_kept_elsewhere = True
+    assert repair(place.process()).status == "nothing_to_do"
+    assert physical(place, "shop.orders") == where
+
+
 def test_a_table_whose_files_lie_elsewhere_is_not_looked_for_where_tables_usually_lie():
     elsewhere = {"write.metadata.path": "s3a://bucket/t"}
     place = Place(orders(table_format="iceberg", physical_properties=elsewhere), sources={"raw.orders": january(31)})

@@ -110,18 +110,22 @@ class Repair:
     def carry_out(self) -> RepairReport:
         """Put together what can be, compute the rest by the recorded code, and set views right."""
         before, _, _, graph = load_recorded(self.ports.store, self.settings, self.environment)
-        gone = self.storage.missing(graph.models, before.places, looks_deeper=True)
+        gone = self._gone(graph, before.places)
         there = {name: place for name, place in before.places.items() if name not in gone}
         mended = self._mend(before, graph, there)
         lost = {name: row.missing for name, row in mended.items() if row.status != "repaired"}
         again = to_compute_again(graph, {**gone, **lost})
         built = self.compute(self._request(again, frozenset({*gone, *lost}))) if again else None
         after, views = self._set_views(graph)
-        left = {*self.storage.missing(graph.models, after.places, looks_deeper=True)}
+        left = {*self._gone(graph, after.places)}
         left |= {name for name in lost if after.places.get(name) == before.places[name]}
         rows = [row for name, row in mended.items() if name not in lost]
         rows += repaired_rows(graph, {**gone, **lost}, left, built)
         return RepairReport(project=self.settings.name, environment=self.environment, rows=(*rows, *views))
+
+    def _gone(self, graph: Graph, places: Mapping[NodeName, PhysicalName]) -> dict[NodeName, tuple[str, ...]]:
+        found = self.storage.missing(graph.models, places, looks_deeper=True)
+        return found | self.storage.tables_missing_far(graph.models, places)
 
     def _request(self, again: tuple[NodeName, ...], repairs: frozenset[NodeName]) -> PlanRequest:
         flags = Flags(select=again, ignore_cron=True)

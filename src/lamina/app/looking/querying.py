@@ -10,8 +10,9 @@ from lamina.app.planning.gather import environment_name, load_recorded, physical
 from lamina.app.planning.identify import identify
 from lamina.app.planning.recorded_code import as_far_as_known, check_definitions, put_together, run_with
 from lamina.app.planning.storage import rows_gone
+from lamina.app.ports.engine import AnalysisRequest, SqlQuery
 from lamina.app.ports.loaded import LoadRequest
-from lamina.app.rendering.models import Relations, with_declared
+from lamina.app.rendering.models import Relations, table_text, with_declared
 from lamina.environments.pointers import Revision
 from lamina.errors import LaminaError, SyntaxProblem, UsageError
 from lamina.graph.catalogs import catalogs_used
@@ -54,7 +55,14 @@ class Querying(Looking):
             self._ports.engine.prepare(command, formats_of(used), catalogs_used(used))
             return self._ports.engine
 
-        return replace(self._storage, ready_engine=ready)
+        def opens(model: Model, table: str) -> bool:
+            query = SqlQuery(sql=f"SELECT * FROM {table_text(table)}")
+            (outcome,) = ready().analyse([AnalysisRequest(node=model.name, location=model.location, rows=query)])
+            if outcome.error is not None and outcome.error.is_retryable:
+                raise outcome.error
+            return outcome.error is None
+
+        return replace(self._storage, ready_engine=ready, opens=opens)
 
     def start_spark(self, now: Instant) -> tuple[str, frozenset[str]]:
         """Start Spark with the formats of the project's tables, and have it answer; what version it is, and those."""

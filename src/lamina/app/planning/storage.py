@@ -46,6 +46,8 @@ class Storage:
     folders: Folders
     ready_engine: Callable[[], Engine] | None = None
     """Makes an engine ready, which looks for folders that cannot be seen without; None where none must be started."""
+    opens: Callable[[Model, str], bool] | None = None
+    """Whether an engine can tell the columns of a model's table; None where none must be started."""
 
     def missing(
         self,
@@ -71,7 +73,41 @@ class Storage:
     ) -> dict[NodeName, tuple[str, ...]]:
         """The same, for folders that cannot be seen without an engine."""
         far = {name: place for name, place in physical.items() if not self.folders.knows(_schema(place))}
-        return self.missing(models, far, looks_deeper=True) if far else {}
+        if not far:
+            return {}
+        return self.missing(models, far, looks_deeper=True) | self.tables_missing_far(models, far)
+
+    def tables_missing_far(
+        self, models: Mapping[NodeName, Model], physical: Mapping[NodeName, PhysicalName]
+    ) -> dict[NodeName, tuple[str, ...]]:
+        """The models whose tables have a history and are gone, as far as only an engine can tell.
+
+        Reading such a table fails, so only who is about to bring it back has to know beforehand. Catalogs may put
+        tables elsewhere than in a folder of their name, so a table is gone only if it cannot be opened either.
+        """
+        stored = {
+            name: place
+            for name, place in physical.items()
+            if stores_rows(models[name].kind) and _lies_in_one_folder(models[name])
+        }
+        if self.opens is None or not stored:
+            return {}
+        heads = self.store.load(LoadRequest(heads=tuple(set(stored.values())), facts_of_pointers=False)).heads
+        by_schema: dict[str, dict[NodeName, str]] = {}
+        for name, place in stored.items():
+            if place not in heads:
+                continue
+            schema, _, table = heads[place].generation.rpartition(".")
+            if not self.folders.knows(schema):
+                by_schema.setdefault(schema, {})[name] = table
+        found: dict[NodeName, tuple[str, ...]] = {}
+        for schema, tables in by_schema.items():
+            if self._one_gone(schema, list(tables.values())) is not None:
+                for name, table in tables.items():
+                    folder = self._one_gone(schema, [table])
+                    if folder is not None and not self.opens(models[name], f"{schema}.{table}"):
+                        found[name] = (folder,)
+        return found
 
     def _folders_to_look_for(
         self,
