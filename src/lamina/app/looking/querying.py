@@ -80,15 +80,18 @@ class Querying(Looking):
         found: dict[PhysicalName, LaminaError] = {}
         for revision in (each for each in self.environments() if each.pointers):
             models = load_recorded(store, settings, revision.environment)[3].models
-            lending = self._storage.lending(models, revision.places)
-            files = self._storage.missing_files(self._ports.engine, lending, revision.places) if lending else {}
+            far = self._storage_read("doctor", models.values()).missing_far(models, revision.places)
+            for name, gone in far.items():
+                found.setdefault(revision.places[name], rows_gone(models[name], gone, revision.environment))
+            # Of a table that is gone as a whole nobody can say which files it named.
+            near = self._storage.missing(models, revision.places, looks_deeper=False)
+            there = {name: place for name, place in revision.places.items() if name not in far and name not in near}
+            lending = self._storage.lending(models, there)
+            files = self._storage.missing_files(self._ports.engine, lending, there) if lending else {}
             for name, gone in files.items():
                 found.setdefault(
                     revision.places[name], rows_gone(models[name], gone, revision.environment, are_lent=True)
                 )
-            far = self._storage_read("doctor", models.values()).missing_far(models, revision.places)
-            for name, gone in far.items():
-                found.setdefault(revision.places[name], rows_gone(models[name], gone, revision.environment))
         return tuple(found.values())
 
     def query(self, sql: str, *, environment: str | None, now: Instant, limit: int | None) -> QueryResult:

@@ -82,8 +82,9 @@ def find_missing(session: SparkSession, paths: Sequence[str]) -> str | None:
     if not paths:
         return None
     try:
-        # The driver looks for every path before it reads any.
-        _ = session.read.format("binaryFile").load([as_it_is(path) for path in paths]).schema
+        # The driver looks for every path before it reads any; what their folders are called does not matter then.
+        reader = session.read.format("binaryFile").option("recursiveFileLookup", "true")
+        _ = reader.load([as_it_is(path) for path in paths]).schema
     except AnalysisException as error:
         if condition_of(error) != "PATH_NOT_FOUND":
             raise
