@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from lamina import LaminaError, Project
 from lamina.bootstrap import OpenOptions, diagnose
 from lamina.spark.sessions import places
+from lamina.spark.sessions.format_settings import ICEBERG_CATALOG
 from tests.kit.connect import reader
 from tests.kit.told import tell
 
@@ -20,6 +23,15 @@ FILES = {
     "models/later.sql": "MODEL (name vanish.later, kind INCREMENTAL_BY_TIME_RANGE (time_column ds));\n"
     "SELECT ds, n FROM vanish.days WHERE ds BETWEEN @start_date AND @end_date",
     "models/total.sql": "MODEL (name vanish.total, kind FULL); SELECT SUM(n) AS n FROM vanish.days",
+}
+
+LAKES = {"delta": "", "iceberg": f"{ICEBERG_CATALOG}."}
+"""The catalog of a format's tables."""
+LAKE_FILES = {
+    "lamina.yaml": "name: {name}\nspark: {{remote: '{remote}'}}\n"
+    "defaults: {{start: 2024-01-01, table_format: {table_format}}}\n",
+    "models/days.sql": "MODEL (name {name}.days, kind INCREMENTAL_BY_TIME_RANGE (time_column ds));\n"
+    "SELECT explode(sequence(@start_date, @end_date)) AS ds, 1 AS n",
 }
 
 
@@ -60,7 +72,42 @@ def main(place: str, remote: str) -> None:
         build("2024-01-05"),
         query("SELECT (SELECT count(*) FROM vanish.days), n FROM vanish.total"),
     )
+    seen["lakes"] = {
+        table_format: lake(folder.parent / table_format, spark, remote, table_format) for table_format in LAKES
+    }
     tell(seen)
+
+
+def lake(folder: Path, spark: SparkSession, remote: str, table_format: str) -> dict[str, Any]:
+    """A table that keeps a history of its own, moved away twice."""
+    name = f"vanish_{table_format}"
+    for path, text in LAKE_FILES.items():
+        (folder / path).parent.mkdir(exist_ok=True, parents=True)
+        (folder / path).write_text(text.format(name=name, remote=remote, table_format=table_format))
+
+    def move_away(to: str) -> None:
+        (row,) = (
+            spark.sql(f"DESCRIBE SCHEMA {LAKES[table_format]}{name}__lamina").filter("info_name = 'Location'").collect()
+        )
+        for table in Path(places._local(str(row[1])) or "").glob("days__v_*__g_*"):
+            shutil.move(table, folder / f"{to}_{table.name}")
+
+    def build(**flags: Any) -> str:
+        with Project.open(folder) as project:
+            return project.build(execution_time="2024-01-04", **flags).status
+
+    seen = {"first": build()}
+    move_away("first")
+    seen["faults"] = [one.detail for one in diagnose(OpenOptions(directory=folder)) if one.status == "fault"]
+    with Project.open(folder) as project:
+        seen["repair"] = [
+            row["status"] for row in project.state_repair(execution_time="2024-01-04").to_dict()["repair"]
+        ]
+    move_away("second")
+    seen["force"], seen["again"] = build(force=True), build()
+    with Project.open(folder) as project:
+        seen["rows"] = project.query(f"SELECT count(*) FROM {name}.days").collect()[0][0]
+    return seen
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ def main(place: str, sort: str, remote: str) -> None:
     folder = Path(place)
     sessions = Sessions(sort, folder, remote)
     write_files(folder, sessions)
+    set_menu(folder, FIRST)
     spark = sessions.session()
     tables = [f"{name}_{table_format}" for name in KINDS for table_format in sessions.formats]
     seen: dict[str, Any] = {}
@@ -67,7 +68,6 @@ def main(place: str, sort: str, remote: str) -> None:
         }
         seen[step] = {"status": report["status"], "actions": actions, "rows": rows_shown(spark, SCHEMA, tables)}
 
-    set_menu(folder, FIRST)
     build("first", "2020-01-01 11:00:00")
     set_menu(folder, SECOND)
     if remote:

@@ -35,6 +35,8 @@ ROWS = 4
 DAYS = 12
 KILLED = 0.3
 """How many of the commands are killed, at any moment."""
+DIE_FIRST = 3
+"""How many workers have their first command killed early: a slow machine gets through few commands."""
 SLOWEST = 400.0
 """Seconds after which a command counts as hanging, however busy the machine is."""
 LEASE_SECONDS = 3600.0
@@ -107,7 +109,10 @@ class Stress:
         self._command(["build", "dev", "--execution-time", date(3)], None)
         self._begun = time.monotonic()
         seeds = [self._random.random() for _ in range(WORKERS)]
-        threads = [threading.Thread(target=self._work, args=(random.Random(seed),)) for seed in seeds]
+        threads = [
+            threading.Thread(target=self._work, args=(random.Random(seed), number < DIE_FIRST))
+            for number, seed in enumerate(seeds)
+        ]
         readers = [threading.Thread(target=self._read) for _ in range(READERS)]
         for thread in (*threads, *readers):
             thread.start()
@@ -135,7 +140,9 @@ class Stress:
         return spark
 
     # --- commands -----------------------------------------------------------------------------------------------------
-    def _work(self, dice: random.Random) -> None:
+    def _work(self, dice: random.Random, dies_first: bool) -> None:
+        if dies_first:
+            self._command(self._words(dice), dice.uniform(0.2, 1.5))
         while time.monotonic() - self._begun < self._seconds:
             words = self._words(dice)
             self._command(words, dice.uniform(0.2, 6.0) if dice.random() < KILLED else None)

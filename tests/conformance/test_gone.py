@@ -25,3 +25,16 @@ def test_a_repair_brings_it_back(seen: dict[str, Any]) -> None:
     assert seen["repair"]["vanish.days"] == "repaired"
     assert seen["again"] in {"succeeded", "nothing_to_do"}
     assert seen["rows"] == [[4, 4]]
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_tables_with_a_history_are_told_and_brought_back(seen: dict[str, Any], table_format: str) -> None:
+    told = seen["lakes"][table_format]
+    assert len(told.pop("faults")) == 1
+    assert told == {
+        "first": "succeeded",
+        "repair": ["repaired"],
+        "force": "succeeded",
+        "again": "nothing_to_do",
+        "rows": 3,
+    }
