@@ -27,16 +27,10 @@ from typing import TYPE_CHECKING
 
 from lamina.errors import MacroError, raise_all
 from lamina.sql.macros.expander import Expander
-from lamina.sql.macros.python_macros import MacroEvaluator
-from lamina.sql.macros.scope import MacroScope, VariableValue
 from lamina.sql.macros.text import Chunk, cut, text_of
 from lamina.sql.macros.times import (
     TIME_NAMES,
-    TimeLike,
     find_placeholders,
-    placeholder,
-    substitute_times,
-    time_literals,
     time_value,
 )
 
@@ -45,20 +39,8 @@ if TYPE_CHECKING:
 
     from lamina.errors import LaminaError, Location
     from lamina.sql.fragment import Fragment
+    from lamina.sql.macros.scope import MacroScope
     from lamina.sql.macros.text import Rope
-
-__all__ = [
-    "TIME_NAMES",
-    "Expansion",
-    "MacroEvaluator",
-    "MacroScope",
-    "TimeLike",
-    "VariableValue",
-    "expand",
-    "placeholder",
-    "substitute_times",
-    "time_literals",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
